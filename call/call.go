@@ -1,0 +1,51 @@
+// Package call is the vocabulary that every part of holdfast shares: what is
+// called ([Info]), what repeating it may do ([Safety]) and what the end of one
+// attempt says about the dependency ([Class], [Result]).
+package call
+
+import "time"
+
+// Info names one call.
+type Info struct {
+	// Target is the dependency: a gRPC target, or scheme, host and port of an
+	// HTTP URL ("https://api.example.com:443").
+	Target string
+
+	// Method is the full gRPC method ("/pkg.Service/Method"), an HTTP route
+	// pattern ("GET /items/{id}"), or any name for other calls.
+	Method string
+
+	// Safety is what the wire declares for the method: the HTTP method's
+	// meaning, the idempotency_level of a gRPC descriptor. Zero is: nothing.
+	Safety Safety
+}
+
+// Result is the verdict on the end of one attempt.
+//
+// It is made once, by the adapter that stands next to the wire; no other layer
+// looks at the error again.
+type Result struct {
+	// Class is what the end says about the dependency. The zero Class is
+	// invalid.
+	Class Class
+
+	// Err is the attempt's error. It is nil for an OK, and for an HTTP
+	// response, whatever its status.
+	Err error
+
+	// Code is the HTTP status or the gRPC code of the answer; 0 if there was
+	// none (or the gRPC code is OK).
+	Code int
+
+	// RetryAfter is how long the dependency asked to be left alone. Zero is:
+	// it did not ask.
+	RetryAfter time.Duration
+
+	// NotSent says that the request provably never reached the dependency, so
+	// that repeating it is safe whatever it does. In doubt it is false.
+	NotSent bool
+
+	// NoRetry says that an answer like this one is not to be repeated although
+	// its class usually is, such as an HTTP 501.
+	NoRetry bool
+}

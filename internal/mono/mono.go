@@ -1,0 +1,27 @@
+// Package mono carries one reading of the monotonic clock from layer to layer,
+// so that an attempt reads the clock at its start and at its end and nowhere
+// else. Its type is internal: only holdfast's own packages can call the ...At
+// methods that take one.
+package mono
+
+import "time"
+
+// Instant is a moment on the monotonic clock of this process, in nanoseconds
+// from an arbitrary origin.
+//
+// Only differences mean anything. The origin lies decades away inside a
+// testing/synctest bubble, so an Instant may be negative and its zero is no
+// special moment: whoever packs instants into few bits takes an Instant of its
+// own in its constructor and stores the distance from it.
+type Instant int64
+
+var origin = time.Now()
+
+// Now reads the clock.
+func Now() Instant { return Instant(time.Since(origin)) }
+
+// Sub returns t - u.
+func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
+
+// Add returns t + d.
+func (t Instant) Add(d time.Duration) Instant { return t + Instant(d) }

@@ -1,0 +1,58 @@
+package timeout
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+)
+
+// Limits bounds the waits of a call. For each field zero is: no limit of this
+// kind; a negative value is an error.
+type Limits struct {
+	// Total bounds the whole call: every attempt and every wait between them.
+	// For HTTP it ends at the response headers, for a stream once it is open.
+	Total time.Duration
+
+	// Attempt bounds one attempt, the wait in the bulkhead's queue included. A
+	// unary RPC is bounded to its end, an HTTP attempt to the response headers,
+	// a stream while it is being opened. It may not exceed Total.
+	Attempt time.Duration
+
+	// FirstMessage bounds the time from the start of an attempt, dial included,
+	// to the first byte of an HTTP response body or the first message of a
+	// stream. It does not apply to unary RPCs.
+	FirstMessage time.Duration
+
+	// Floor is the least time that must be left before the caller's deadline
+	// for an attempt to be worth starting. With less, it is refused.
+	Floor time.Duration
+
+	off bool
+}
+
+// Off returns limits that are switched off: only the caller's context bounds
+// the call. Unlike nil, which inherits, it is a decision of its own.
+func Off() *Limits { return &Limits{off: true} }
+
+// IsOff reports whether l was made by [Off] or is a copy of such a value.
+func (l *Limits) IsOff() bool { return l.off }
+
+// Check returns every bad field.
+func (l Limits) Check() check.Faults {
+	var faults check.Faults
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"Total", l.Total}, {"Attempt", l.Attempt}, {"FirstMessage", l.FirstMessage}, {"Floor", l.Floor}} {
+		if f.value < 0 {
+			faults.Add(f.name, f.value, "must not be negative; 0 is no limit")
+		}
+	}
+	if l.Total > 0 && l.Attempt > l.Total {
+		faults.Add("Attempt", l.Attempt, "must not exceed Total = %v", l.Total)
+	}
+	if l.Total > 0 && l.Floor >= l.Total {
+		faults.Add("Floor", l.Floor, "must be less than Total = %v, or no attempt is ever made", l.Total)
+	}
+	return faults
+}

@@ -1,0 +1,165 @@
+package timeout_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// T5: negative limits and contradictions are refused by name, zero is no limit.
+func TestT5_LimitsAreChecked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limits timeout.Limits
+		want   string
+	}{
+		"none (D054)":            {timeout.Limits{}, ""},
+		"usual":                  {timeout.Limits{Total: time.Minute, Attempt: time.Second, FirstMessage: 2 * time.Second, Floor: 10 * time.Millisecond}, ""},
+		"attempt alone":          {timeout.Limits{Attempt: time.Hour}, ""},
+		"attempt equal to total": {timeout.Limits{Total: time.Second, Attempt: time.Second}, ""},
+		"negative total":         {timeout.Limits{Total: -1}, "t: Total = -1ns: must not be negative; 0 is no limit"},
+		"negative attempt":       {timeout.Limits{Attempt: -time.Second}, "t: Attempt = -1s: must not be negative; 0 is no limit"},
+		"negative first message": {timeout.Limits{FirstMessage: -1}, "t: FirstMessage = -1ns: must not be negative; 0 is no limit"},
+		"negative floor":         {timeout.Limits{Floor: -1}, "t: Floor = -1ns: must not be negative; 0 is no limit"},
+		"attempt above total":    {timeout.Limits{Total: time.Second, Attempt: 2 * time.Second}, "t: Attempt = 2s: must not exceed Total = 1s"},
+		"floor above total":      {timeout.Limits{Total: time.Second, Floor: time.Second}, "t: Floor = 1s: must be less than Total = 1s, or no attempt is ever made"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tc.limits.Check().Err("t")
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, tc.want)
+		})
+	}
+}
+
+func TestOffSurvivesCopying(t *testing.T) {
+	off := *timeout.Off()
+	require.True(t, off.IsOff())
+	require.False(t, new(timeout.Limits).IsOff())
+}
+
+// T2: the kit's limit is ErrExceeded and DeadlineExceeded and a Timeout.
+func TestT2_ALimitIsATimeout(t *testing.T) {
+	err := error(&timeout.Error{Limit: "Attempt", After: 10 * time.Second, Detail: "no route"})
+	for _, err := range []error{err, fmt.Errorf("around: %w", err)} {
+		require.ErrorIs(t, err, timeout.ErrExceeded)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, context.Canceled)
+		var timeouter net.Error
+		if errors.As(err, &timeouter) {
+			require.True(t, timeouter.Timeout())
+		}
+	}
+	require.True(t, err.(interface{ Timeout() bool }).Timeout())
+	require.EqualError(t, err, "timeout: Attempt limit of 10s exceeded: no route")
+
+	floor := error(&timeout.FloorError{Left: time.Millisecond, Floor: time.Second})
+	require.ErrorIs(t, floor, timeout.ErrFloor)
+	require.NotErrorIs(t, floor, timeout.ErrExceeded)
+	require.EqualError(t, floor, "timeout: 1ms left to begin an attempt, Floor is 1s")
+}
+
+// T2: the caller's own end is told from the limit, and its cause is kept (D052).
+func TestT2_TheCallersEndKeepsItsCause(t *testing.T) {
+	cause := errors.New("the page was closed")
+	plain, cancel := context.WithCancel(t.Context())
+	require.NoError(t, timeout.Caller(plain))
+	cancel()
+	require.Equal(t, context.Canceled, timeout.Caller(plain))
+
+	caused, cancelCause := context.WithCancelCause(t.Context())
+	cancelCause(cause)
+	err := timeout.Caller(caused)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, cause)
+	require.NotErrorIs(t, err, timeout.ErrExceeded)
+	require.EqualError(t, err, "context canceled: the page was closed")
+
+	synctest.Test(t, func(t *testing.T) {
+		late, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		<-late.Done()
+		err := timeout.Caller(late)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, timeout.ErrExceeded)
+	})
+}
+
+// T1: the limit is a real deadline, and the caller's context itself where its own
+// deadline is not later.
+func TestT1_ABoundIsADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bound := timeout.Bound{}.Nearer("Attempt", 2*time.Second)
+
+		ctx, release, own := bound.Context(t.Context())
+		require.True(t, own)
+		deadline, ok := ctx.Deadline()
+		require.True(t, ok)
+		require.Equal(t, 2*time.Second, time.Until(deadline))
+		release()
+		require.Error(t, ctx.Err(), "released when the attempt ends")
+
+		sooner, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		ctx, release, own = bound.Context(sooner)
+		require.False(t, own)
+		require.Equal(t, sooner, ctx)
+		release()
+		require.NoError(t, sooner.Err())
+
+		ctx, release, own = timeout.Bound{}.Context(t.Context())
+		require.False(t, own, "0 is no limit (D054)")
+		require.Equal(t, t.Context(), ctx)
+		release()
+	})
+}
+
+func TestTheNearestBoundHolds(t *testing.T) {
+	total := timeout.Bound{Limit: "Total", Whole: time.Minute, Left: time.Second}
+	require.Equal(t, "Total", total.Nearer("Attempt", 2*time.Second).Limit)
+	require.Equal(t, "Total", total.Nearer("Attempt", 0).Limit)
+	near := total.Nearer("Attempt", time.Millisecond)
+	require.Equal(t, timeout.Bound{Limit: "Attempt", Whole: time.Millisecond, Left: time.Millisecond}, near)
+	require.EqualError(t, total.Error(), "timeout: Total limit of 1m0s exceeded")
+}
+
+// T1: a watch ends the attempt's context with its error as the cause, unless it
+// is stopped in time; then the context lives on.
+func TestT1_AWatchEndsTheFirstPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bound := timeout.Bound{}.Nearer("Attempt", time.Second)
+		for _, tc := range []struct {
+			after time.Duration
+			fires bool
+		}{{999 * time.Millisecond, false}, {1001 * time.Millisecond, true}} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			w := bound.Watch(cancel)
+			time.Sleep(tc.after)
+			synctest.Wait()
+			for range 2 { // a second answer is the first one
+				if err := w.Stop(); tc.fires {
+					require.ErrorIs(t, err, timeout.ErrExceeded)
+				} else {
+					require.Nil(t, err)
+				}
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.Equal(t, tc.fires, errors.Is(context.Cause(ctx), timeout.ErrExceeded))
+			cancel(nil)
+		}
+		var none *timeout.Watch
+		require.Nil(t, none.Stop())
+		require.Nil(t, timeout.Bound{}.Watch(nil), "0 is no limit")
+	})
+}

@@ -1,0 +1,88 @@
+package depstest
+
+// Module is the module's path.
+const Module = "github.com/holdfast-go/holdfast"
+
+// A layer is a place in the order of imports. A package imports packages of
+// lower layers only, and inside its own folder a package imports those above
+// it: breaker/redisstore imports breaker.
+type layer int
+
+const (
+	ground      layer = iota // the vocabulary; imports nothing of ours
+	tools                    // internal helpers
+	parts                    // breaker, retry, ...: none knows another
+	answers                  // fallback, which may lead to another upstream
+	kit                      // the root package
+	adapters                 // the wires and what else is attached to a kit
+	users                    // examples
+	testSupport              // imported by tests only
+)
+
+var layerNames = map[layer]string{
+	ground:      "the vocabulary",
+	tools:       "an internal helper",
+	parts:       "a part",
+	answers:     "the fallback",
+	kit:         "the kit",
+	adapters:    "an adapter",
+	users:       "an example",
+	testSupport: "test support",
+}
+
+// layers places folders and all below them; the longest name that fits counts.
+// The root package is "". A place may wait for its package.
+var layers = map[string]layer{
+	"call": ground,
+
+	"internal":          tools,
+	"internal/memnet":   testSupport,
+	"internal/depstest": testSupport,
+
+	"breaker":             parts,
+	"breaker/breakertest": testSupport,
+	"retry":               parts,
+	"timeout":             parts,
+	"bulkhead":            parts,
+	"fallback":            answers,
+	"":                    kit,
+	"grpcmw":              adapters,
+	"httpmw":              adapters,
+	"telemetry":           adapters,
+	"policyfile":          adapters,
+	"examples":            users,
+}
+
+// A dependency is a module, or a family of modules, from elsewhere.
+type dependency struct {
+	prefix string   // of the import path
+	where  []string // folders whose packages may import it, those below included
+	why    string
+}
+
+// dependencies is all that comes from elsewhere. The examples may import
+// what a user would.
+var dependencies = []dependency{
+	{"google.golang.org/grpc", []string{"grpcmw", "internal/memnet/memgrpc", "examples"}, grpcWall},
+	{"google.golang.org/protobuf", []string{"grpcmw", "internal/memnet/memgrpc", "examples"}, grpcWall},
+	{"google.golang.org/genproto", []string{"grpcmw", "examples"}, grpcWall},
+	{"github.com/hashicorp/go-retryablehttp", []string{"httpmw/retryable", "examples"},
+		"only its own users need it"},
+	{"github.com/redis/go-redis", []string{"breaker/redisstore", "examples"},
+		"a breaker without shared state needs no Redis client"},
+	{"go.yaml.in/yaml", []string{"policyfile", "examples"},
+		"policies in code need no YAML"},
+	{"go.opentelemetry.io", []string{"telemetry", "examples"},
+		"the adapters feed telemetry through hooks, so that whoever has no OpenTelemetry builds without it"},
+
+	{"github.com/stretchr/testify", nil, testWall},
+	{"pgregory.net/rapid", nil, testWall},
+	{"github.com/anishathalye/porcupine", nil, testWall},
+	{"github.com/alicebob/miniredis", nil, testWall},
+	{"golang.org/x/net", nil, testWall},
+}
+
+const (
+	grpcWall = "whoever protects HTTP or a database must not have to build gRPC"
+	testWall = "a user of the kit must not have to build what only its tests need"
+)

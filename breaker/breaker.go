@@ -1,0 +1,169 @@
+package breaker
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// Breaker is one circuit breaker. All methods may be called by several
+// goroutines at once, and from its hooks.
+type Breaker struct {
+	now  atomic.Pointer[episode] // the present episode
+	key  string
+	mu   sync.Mutex // held for every step from one episode to the next
+	more atomic.Pointer[more]
+}
+
+// more is what a breaker needs that has seen something else than successes and
+// failures; made when first needed.
+type more struct {
+	opens, neutral                                     atomic.Uint64
+	probesOK, probesFailed, probesExpired, probesOther atomic.Uint64
+	refused                                            [causes]atomic.Uint64
+
+	// Events not yet delivered, and whether somebody is at it; see deliver.
+	events     []func()
+	delivering bool
+}
+
+// start is a breaker with its first episode, in one object.
+type start struct {
+	Breaker
+	first episode
+}
+
+// unread stands for a reading of the clock that nobody has needed yet.
+const unread mono.Instant = math.MinInt64
+
+func at(now mono.Instant) mono.Instant {
+	if now == unread {
+		return mono.Now()
+	}
+	return now
+}
+
+// New returns a closed breaker, named for what it protects. It returns an error
+// that names every fault of c.
+func New(name string, c Config) (*Breaker, error) {
+	faults := c.Check()
+	if c.IsOff() {
+		faults.Add("Config", nil, "is switched off; there is no breaker to make")
+	}
+	if err := faults.Err("breaker"); err != nil {
+		return nil, err
+	}
+	return newBreaker(name, compile(c), mono.Now()), nil
+}
+
+func newBreaker(key string, r *rules, now mono.Instant) *Breaker {
+	b := &start{Breaker: Breaker{key: key}}
+	newClosed(&b.first, r, Closed, now)
+	b.now.Store(&b.first)
+	return &b.Breaker
+}
+
+// Name returns the name given to New, or the key in a Group.
+func (b *Breaker) Name() string { return b.key }
+
+// Allow admits a call or refuses it. If it admits, the ticket's Done must be
+// called once the attempt has ended, whatever its end. If it refuses, the error
+// is an *OpenError, which matches ErrOpen.
+//
+// It takes no lock and allocates nothing while the breaker is closed or open.
+func (b *Breaker) Allow() (Ticket, error) {
+	ep := b.now.Load()
+	if !ep.timed && ep.admits() {
+		return Ticket{b: b, ep: ep}, nil
+	}
+	return b.allow(mono.Now(), false)
+}
+
+// AllowAt is Allow for a caller that has read the clock.
+func (b *Breaker) AllowAt(now mono.Instant) (Ticket, error) {
+	ep := b.now.Load()
+	if ep.stall == nil && ep.admits() {
+		return Ticket{b: b, ep: ep, start: now}, nil
+	}
+	return b.allow(now, false)
+}
+
+// Probe admits a probe although the cooldown is not over, for a caller that has
+// nowhere else to go. In the other states it is Allow: no probe passes a
+// breaker that is forced open, nor exceeds Probes.
+func (b *Breaker) Probe() (Ticket, error) { return b.allow(mono.Now(), true) }
+
+// ProbeAt is Probe for a caller that has read the clock.
+func (b *Breaker) ProbeAt(now mono.Instant) (Ticket, error) { return b.allow(now, true) }
+
+func (b *Breaker) allow(now mono.Instant, forced bool) (Ticket, error) {
+	for {
+		ep := b.now.Load()
+		switch ep.state {
+		case Closed, Disabled:
+			flags := (ep.row.Load() | ep.sum.Load()) & (dead | ramping)
+			if flags&dead != 0 {
+				b.await()
+				continue
+			}
+			if flags&ramping != 0 && !ep.rampAdmits(now) {
+				return b.refuse(ep, CauseRamp)
+			}
+			if s := ep.stall; s != nil {
+				slot := ep.rules.slotAt(now)
+				if ep.state == Closed && s.silent(ep.rules, slot) {
+					b.tripStalled(ep, now)
+					continue
+				}
+				s.begin(slot)
+				return Ticket{b: b, ep: ep, start: now, flags: watched}, nil
+			}
+			return Ticket{b: b, ep: ep, start: now}, nil
+		case Open:
+			if now < ep.out.until && !forced {
+				return b.refuse(ep, CauseOpen)
+			}
+			if id, next := b.halfOpen(ep, now, forced); id != 0 {
+				return Ticket{b: b, ep: next, start: now, id: id}, nil
+			}
+		case HalfOpen:
+			if id, over := b.takeProbe(ep, now); id != 0 {
+				return Ticket{b: b, ep: ep, start: now, id: id}, nil
+			} else if !over {
+				return b.refuse(ep, CauseHalfOpen)
+			}
+		default:
+			return b.refuse(ep, CauseForced)
+		}
+	}
+}
+
+// await returns once whoever holds the lock for a transition has made it.
+func (b *Breaker) await() {
+	b.mu.Lock()
+	//nolint:staticcheck // The lock is taken only to wait for its holder.
+	b.mu.Unlock()
+}
+
+// refuse counts a refusal and returns it; a shadow lets the call pass instead,
+// with a ticket that books nothing.
+func (b *Breaker) refuse(ep *episode, why Cause) (Ticket, error) {
+	b.extra().refused[why].Add(1)
+	if h := ep.rules.cfg.Hooks.Refused; h != nil {
+		h(&ep.out.err)
+	}
+	if ep.rules.cfg.Shadow {
+		return Ticket{}, nil
+	}
+	return Ticket{}, &ep.out.err
+}
+
+func (b *Breaker) extra() *more {
+	if m := b.more.Load(); m != nil {
+		return m
+	}
+	b.more.CompareAndSwap(nil, &more{})
+	return b.more.Load()
+}

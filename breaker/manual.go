@@ -1,0 +1,77 @@
+package breaker
+
+import "github.com/holdfast-go/holdfast/internal/mono"
+
+// ForceOpen refuses every call until Release or Reset: no clock, probe or late
+// result ends it. The reason is shown in errors and transitions. On a breaker
+// that is forced open it replaces the reason.
+func (b *Breaker) ForceOpen(reason string) { b.forceOpen(reason, mono.Now()) }
+
+// Release ends a forced open: the breaker is open for a full first cooldown. On
+// a breaker that is not forced open it does nothing.
+func (b *Breaker) Release() { b.release(mono.Now()) }
+
+// Disable makes the breaker admit every call and judge none; it still measures.
+// On a breaker that is forced open it does nothing.
+func (b *Breaker) Disable() { b.disable(mono.Now()) }
+
+// Enable ends Disable: the breaker is closed and empty. On a breaker that is
+// not disabled it does nothing.
+func (b *Breaker) Enable() { b.enable(mono.Now()) }
+
+// Reset makes the breaker closed and empty, whatever its state, without a ramp.
+// Results of attempts in flight no longer count.
+func (b *Breaker) Reset() { b.reset(mono.Now()) }
+
+func (b *Breaker) forceOpen(reason string, now mono.Instant) {
+	ep := b.lock(now)
+	defer b.unlock()
+	next := newStop(b, ep.rules, ForcedOpen, CauseForced)
+	next.out.err.note = reason
+	if ep.state == ForcedOpen {
+		next.gen = ep.gen
+		b.now.Store(next)
+		return
+	}
+	b.change(ep, next, ReasonForced, reason)
+}
+
+func (b *Breaker) release(now mono.Instant) {
+	ep := b.lock(now)
+	defer b.unlock()
+	if ep.state == ForcedOpen {
+		b.open(ep, ReasonReleased, 1, spread(), now, 0)
+	}
+}
+
+func (b *Breaker) disable(now mono.Instant) {
+	ep := b.lock(now)
+	defer b.unlock()
+	if ep.state != ForcedOpen && ep.state != Disabled {
+		b.close(ep, Disabled, ReasonDisabled, now)
+	}
+}
+
+func (b *Breaker) enable(now mono.Instant) {
+	ep := b.lock(now)
+	defer b.unlock()
+	if ep.state == Disabled {
+		b.close(ep, Closed, ReasonEnabled, now)
+	}
+}
+
+func (b *Breaker) reset(now mono.Instant) {
+	ep := b.lock(now)
+	defer b.unlock()
+	b.close(ep, Closed, ReasonReset, now)
+}
+
+// lock takes b.mu for a command, brings the breaker up to the present, and
+// returns the episode that the command is about.
+func (b *Breaker) lock(now mono.Instant) *episode {
+	b.mu.Lock()
+	ep := b.now.Load()
+	b.settle(ep, now)
+	ep.turn(now)
+	return b.now.Load()
+}

@@ -1,0 +1,458 @@
+package breaker
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// model is the breaker said plainly: lists that are searched, one caller at a
+// time. It is told how long each opening lasts, since that is drawn.
+type model struct {
+	c       Config // defaults filled
+	percent struct{ fail, slow, probe int }
+
+	state State
+	gen   uint64
+
+	// Closed and disabled.
+	since   mono.Instant
+	bucket  int64
+	results []modelResult
+	row     int
+	flying  []*modelTicket
+	alive   int64 // slot of the last good answer
+	wasGood bool
+
+	// Open and half-open.
+	nth       int
+	until     mono.Instant
+	probes    []*modelTicket
+	good, bad int
+	spread    func() float64
+
+	ramping   bool
+	rampSince mono.Instant
+	credit    uint64
+
+	opens, neutral uint64
+	refused        [causes]uint64
+	ended          map[ProbeOutcome]uint64
+
+	lasts  func() time.Duration // of the opening that is happening
+	events []modelEvent
+}
+
+type modelResult struct {
+	bucket       int64
+	failed, slow bool
+}
+
+type modelTicket struct {
+	gen                                uint64
+	start                              mono.Instant
+	probe, over, answered, gone, inert bool
+	took                               time.Duration
+}
+
+// modelEvent is a transition, or the end of a probe.
+type modelEvent struct {
+	From, To State
+	Reason   Reason
+	Gen      uint64
+	Results  int
+	Failures int
+	Slow     int
+	Row      int
+	Outcome  ProbeOutcome
+	Took     time.Duration
+}
+
+func (m *model) window() (total, failed, slow int) {
+	from := 0
+	if n := m.c.Window.Calls; n > 0 {
+		from = max(0, len(m.results)-n)
+	}
+	for _, r := range m.results[from:] {
+		if m.c.Window.Span > 0 && r.bucket <= m.bucket-int64(m.c.Window.Buckets) {
+			continue
+		}
+		total++
+		if r.failed {
+			failed++
+		}
+		if r.slow {
+			slow++
+		}
+	}
+	return total, failed, slow
+}
+
+// turn moves the window on; a clock that runs backwards does not move it back.
+func (m *model) turn(now mono.Instant) {
+	if m.c.Window.Span > 0 && (m.state == Closed || m.state == Disabled) {
+		width := m.c.Window.Span / time.Duration(m.c.Window.Buckets)
+		d := now.Sub(m.since)
+		if d >= 0 {
+			m.bucket = max(m.bucket, int64(d/width))
+		}
+	}
+}
+
+func (m *model) enter(to State, why Reason, at mono.Instant) {
+	e := modelEvent{From: m.state, To: to, Reason: why, Gen: m.gen + 1, Row: m.row}
+	if m.state == Closed || m.state == Disabled {
+		e.Results, e.Failures, e.Slow = m.window()
+	}
+	m.events = append(m.events, e)
+	m.state = to
+	m.gen++
+	m.results, m.row, m.bucket, m.since, m.flying = nil, 0, 0, at, nil
+	m.wasGood, m.ramping = false, false
+	m.probes, m.good, m.bad = nil, 0, 0
+}
+
+func (m *model) open(why Reason, nth int, at mono.Instant) {
+	if why != ReasonReleased {
+		m.opens++
+	}
+	m.enter(Open, why, at)
+	m.nth = nth
+	m.until = at.Add(m.lasts())
+}
+
+func (m *model) recover(at mono.Instant) {
+	m.enter(Closed, ReasonRecovered, at)
+	if m.c.RampUp > 0 {
+		m.ramping, m.rampSince, m.credit = true, at, 1<<32-1
+	}
+}
+
+// Stall rule.
+
+func (m *model) slot(t mono.Instant) int64 {
+	shift, _ := stallGrid(m.c.Stall.After)
+	width := mono.Instant(1) << shift
+	s := t / width
+	if t < 0 && t%width != 0 {
+		s--
+	}
+	return int64(s)
+}
+
+func (m *model) silent(now mono.Instant) bool {
+	if m.c.Stall.After == 0 || m.state != Closed {
+		return false
+	}
+	_, far := stallGrid(m.c.Stall.After)
+	if m.wasGood && m.slot(now)-m.alive < far {
+		return false
+	}
+	overdue, all := 0, 0
+	for _, t := range m.flying {
+		if t.gone {
+			continue
+		}
+		all++
+		if !t.answered && m.slot(now)-m.slot(t.start) >= far {
+			overdue++
+		}
+	}
+	return overdue >= m.c.Stall.Calls && 2*overdue >= all
+}
+
+func (m *model) openStalled(now mono.Instant) {
+	m.turn(now)
+	m.open(ReasonStalled, 1, now)
+}
+
+func (m *model) goodAnswer(now mono.Instant) {
+	if m.c.Stall.After > 0 && (!m.wasGood || m.slot(now) > m.alive) {
+		m.alive, m.wasGood = m.slot(now), true
+	}
+}
+
+// Half-open.
+
+func (m *model) needed() (successes, mayFail int) {
+	if m.c.ProbeRate == 0 {
+		return m.c.ProbeSuccesses, 0
+	}
+	need := 1
+	for need*100 < m.percent.probe*m.c.Probes || need < m.c.ProbeSuccesses {
+		need++
+	}
+	return need, m.c.Probes - need
+}
+
+func (m *model) probeEnded(t *modelTicket, how ProbeOutcome, took time.Duration, at mono.Instant) {
+	t.over = true
+	m.probes = slices.DeleteFunc(m.probes, func(p *modelTicket) bool { return p == t })
+	m.ended[how]++
+	m.events = append(m.events, modelEvent{Outcome: how, Took: took, Gen: m.gen})
+	need, mayFail := m.needed()
+	reason := ReasonProbeFailed
+	switch how {
+	case ProbeNeutral:
+		return
+	case ProbeSucceeded:
+		m.good++
+	case ProbeSlow:
+		reason = ReasonProbeSlow
+		m.bad++
+	case ProbeExpired:
+		reason = ReasonProbeExpired
+		m.bad++
+	default:
+		m.bad++
+	}
+	if m.bad > mayFail {
+		m.open(reason, m.nth+1, at)
+	} else if m.good >= need {
+		m.recover(at)
+	}
+}
+
+func (m *model) judgeProbe(took time.Duration) ProbeOutcome {
+	if m.c.ProbeLatency > 0 && took > m.c.ProbeLatency {
+		return ProbeSlow
+	}
+	return ProbeSucceeded
+}
+
+// settle ends the leases that have run out, first the one that did first.
+func (m *model) settle(now mono.Instant) {
+	for m.state == HalfOpen {
+		var first *modelTicket
+		for _, p := range m.probes {
+			if now.Sub(p.start) >= m.c.ProbeTimeout && (first == nil || p.start < first.start) {
+				first = p
+			}
+		}
+		if first == nil {
+			return
+		}
+		end := first.start.Add(m.c.ProbeTimeout)
+		if first.answered {
+			m.probeEnded(first, m.judgeProbe(first.took), first.took, end)
+		} else {
+			m.probeEnded(first, ProbeExpired, m.c.ProbeTimeout, end)
+		}
+	}
+}
+
+func (m *model) room() bool {
+	n := len(m.probes)
+	if m.c.ProbeRate > 0 {
+		n += m.good + m.bad
+	}
+	return n < m.c.Probes
+}
+
+// admit returns the ticket, or nil and the cause of the refusal.
+func (m *model) admit(now mono.Instant, forced bool) (*modelTicket, Cause) {
+	m.settle(now)
+	if m.silent(now) {
+		m.openStalled(now)
+	}
+	if m.state == Open && (now >= m.until || forced) {
+		why := ReasonCooldownOver
+		if now < m.until {
+			why = ReasonProbeForced
+		}
+		m.enter(HalfOpen, why, now)
+	}
+	t := &modelTicket{gen: m.gen, start: now}
+	switch m.state {
+	case Open:
+		return m.refuse(CauseOpen)
+	case ForcedOpen:
+		return m.refuse(CauseForced)
+	case HalfOpen:
+		if !m.room() {
+			return m.refuse(CauseHalfOpen)
+		}
+		t.probe = true
+		m.probes = append(m.probes, t)
+		return t, 0
+	}
+	if share, on := m.share(now); on {
+		before := m.credit >> 32
+		m.credit += share
+		if m.credit>>32 == before {
+			return m.refuse(CauseRamp)
+		}
+	}
+	m.flying = append(m.flying, t)
+	return t, 0
+}
+
+func (m *model) refuse(why Cause) (*modelTicket, Cause) {
+	m.refused[why]++
+	if m.c.Shadow {
+		return &modelTicket{inert: true}, 0
+	}
+	return nil, why
+}
+
+func (m *model) share(now mono.Instant) (uint64, bool) {
+	if !m.ramping {
+		return 0, false
+	}
+	t := max(now.Sub(m.rampSince), 0)
+	if t >= m.c.RampUp {
+		return 0, false
+	}
+	return uint64((1 << 32) * (m.c.RampFrom + (1-m.c.RampFrom)*float64(t)/float64(m.c.RampUp))), true
+}
+
+func (m *model) answered(t *modelTicket, now mono.Instant) {
+	if t.inert || t.answered || t.over {
+		return
+	}
+	if t.probe {
+		if t.gen == m.gen {
+			m.settle(now)
+		}
+		if !t.over {
+			t.answered, t.took = true, now.Sub(t.start)
+		}
+		return
+	}
+	t.answered, t.took = true, now.Sub(t.start)
+	if t.gen == m.gen && !t.gone {
+		m.goodAnswer(now)
+	}
+}
+
+func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
+	if t.inert || t.over {
+		return
+	}
+	verdict := o.Verdict
+	if t.probe {
+		if t.gen != m.gen {
+			return
+		}
+		m.settle(now)
+		if t.over || t.gen != m.gen {
+			return
+		}
+		took := now.Sub(t.start)
+		if t.answered {
+			took = t.took
+		}
+		switch verdict {
+		case Success:
+			m.probeEnded(t, m.judgeProbe(took), took, now)
+		case Neutral:
+			m.probeEnded(t, ProbeNeutral, took, now)
+		default:
+			m.probeEnded(t, ProbeFailed, took, now)
+		}
+		return
+	}
+	t.over = true
+	if verdict == Throttled {
+		verdict = Neutral
+		if m.c.CountThrottled {
+			verdict = Failure
+		}
+	}
+	if verdict == Neutral {
+		m.neutral++
+	}
+	if t.gen != m.gen {
+		return
+	}
+	m.flying = slices.DeleteFunc(m.flying, func(f *modelTicket) bool { return f == t })
+	switch verdict {
+	case Success:
+		m.goodAnswer(now)
+	case Neutral:
+		if m.silent(now) {
+			m.openStalled(now)
+		}
+		return
+	}
+	failed := verdict != Success
+	took := now.Sub(t.start)
+	if t.answered {
+		took = t.took
+	}
+	m.record(failed, m.c.SlowCall > 0 && took > m.c.SlowCall, now)
+	if failed && m.silent(now) {
+		m.openStalled(now)
+	}
+}
+
+func (m *model) record(failed, slow bool, now mono.Instant) {
+	m.turn(now)
+	if m.c.Window != (Window{}) {
+		m.results = append(m.results, modelResult{m.bucket, failed, slow})
+	}
+	m.row++
+	if !failed {
+		m.row = 0
+	}
+	if m.state == Disabled {
+		return
+	}
+	total, failures, slows := m.window()
+	switch {
+	case m.c.Window == (Window{}):
+	case total >= m.c.MinCalls && m.c.FailureRate > 0 && failures*100 >= m.percent.fail*total:
+		m.open(ReasonFailureRate, 1, now)
+		return
+	case total >= m.c.MinCalls && m.c.SlowRate > 0 && slows*100 >= m.percent.slow*total:
+		m.open(ReasonSlowRate, 1, now)
+		return
+	case m.c.Failures > 0 && failures >= m.c.Failures:
+		m.open(ReasonFailures, 1, now)
+		return
+	}
+	if failed && m.c.Consecutive > 0 && m.row >= m.c.Consecutive {
+		m.open(ReasonConsecutive, 1, now)
+	}
+}
+
+// look tells the state that a call would find and whether it would pass, by
+// trying it on a copy.
+func (m *model) look(now mono.Instant) (State, bool) {
+	twin := *m
+	twin.events = nil
+	twin.ended = map[ProbeOutcome]uint64{}
+	twin.c.Shadow = false
+	twin.probes = nil
+	for _, p := range m.probes {
+		q := *p
+		twin.probes = append(twin.probes, &q)
+	}
+	twin.lasts = func() time.Duration {
+		spread := 0.0
+		if twin.events[len(twin.events)-1].From == HalfOpen {
+			spread = m.spread()
+		}
+		return modelCooldown(&m.c, m.nthNext(), spread)
+	}
+	twin.flying = slices.Clone(m.flying)
+	t, _ := twin.admit(now, false)
+	return twin.state, t != nil
+}
+
+func (m *model) nthNext() int {
+	if m.state == HalfOpen {
+		return m.nth + 1
+	}
+	return 1
+}
+
+func modelCooldown(c *Config, nth int, spread float64) time.Duration {
+	d := float64(c.Cooldown)
+	for i := 1; i < nth; i++ {
+		d *= c.CooldownFactor
+		d = min(d, float64(c.MaxCooldown))
+	}
+	return time.Duration(d*(1+c.Jitter*spread) + 0.5)
+}

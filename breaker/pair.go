@@ -1,0 +1,92 @@
+package breaker
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// Pair is the admission of one attempt by two breakers: that of its resource or
+// method, and that of its target. It is used as a Ticket is; the zero Pair does
+// nothing.
+type Pair struct {
+	first, second Ticket
+}
+
+// AllowBoth asks first and then second. If second refuses, nothing of the
+// admission by first remains. If both refuse, the error is that of the one that
+// refuses for longer.
+func AllowBoth(first, second *Breaker) (Pair, error) { return AllowBothAt(first, second, mono.Now()) }
+
+// AllowBothAt is AllowBoth for a caller that has read the clock.
+func AllowBothAt(first, second *Breaker, now mono.Instant) (Pair, error) {
+	t1, err := first.AllowAt(now)
+	if err != nil {
+		return Pair{}, longer(err, second.RefusalAt(now), now)
+	}
+	admitted := false
+	defer func() {
+		if !admitted {
+			t1.cancel()
+		}
+	}()
+	t2, err := second.AllowAt(now)
+	if err != nil {
+		return Pair{}, err
+	}
+	admitted = true
+	return Pair{
+		first:  Ticket{b: t1.b, ep: t1.ep, start: t1.start, id: t1.id, flags: t1.flags},
+		second: Ticket{b: t2.b, ep: t2.ep, start: t2.start, id: t2.id, flags: t2.flags},
+	}, nil
+}
+
+// longer returns the refusal that lasts longer; the second may be nil. A forced
+// one lasts longest.
+func longer(first, second error, now mono.Instant) error {
+	a, _ := first.(*OpenError)
+	b, _ := second.(*OpenError)
+	if b == nil || a.Forced() || !b.Forced() && a.RetryAfterAt(now) >= b.RetryAfterAt(now) {
+		return first
+	}
+	return second
+}
+
+// Answered is Ticket.Answered for both.
+func (p *Pair) Answered() {
+	p.first.Answered()
+	p.second.Answered()
+}
+
+// AnsweredAt is Answered for a caller that has read the clock.
+func (p *Pair) AnsweredAt(now mono.Instant) {
+	p.first.AnsweredAt(now)
+	p.second.AnsweredAt(now)
+}
+
+// Unwatched is Ticket.Unwatched for both.
+func (p *Pair) Unwatched() {
+	p.first.Unwatched()
+	p.second.Unwatched()
+}
+
+// Probe reports whether the attempt is a probe of either.
+func (p *Pair) Probe() bool { return p.first.Probe() || p.second.Probe() }
+
+// ProbeLimit returns the shorter of the leases, or 0 if there is none.
+func (p *Pair) ProbeLimit() time.Duration {
+	a, b := p.first.ProbeLimit(), p.second.ProbeLimit()
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Done books the end of the attempt on both.
+func (p *Pair) Done(o Outcome) { p.DoneAt(o, mono.Now()) }
+
+// DoneAt is Done for a caller that has read the clock.
+func (p *Pair) DoneAt(o Outcome, now mono.Instant) {
+	defer p.second.DoneAt(o, now) // also if a hook of the first panics
+	p.first.DoneAt(o, now)
+}

@@ -1,0 +1,3 @@
+// Package bulkhead bounds how many attempts run at once against a dependency
+// and how many may wait for their turn, first come, first served.
+package bulkhead

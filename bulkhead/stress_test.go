@@ -1,0 +1,88 @@
+package bulkhead
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestK1_InUseNeverPassesTheLimit runs many goroutines on real time: the races
+// are the point, and a wait lasts microseconds.
+func TestK1_InUseNeverPassesTheLimit(t *testing.T) {
+	for name, c := range map[string]Config{
+		"no queue":    {Limit: 3},
+		"short queue": {Limit: 3, Queue: 4},
+		"long queue":  {Limit: 2, Queue: 1000, MaxWait: time.Minute},
+		"hasty":       {Limit: 1, Queue: 1000, MaxWait: 20 * time.Microsecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const workers, rounds = 16, 300
+			b := newBulkhead(t, c)
+			var inside, over, served, refused atomic.Int64
+			var wg sync.WaitGroup
+			for range workers {
+				wg.Go(func() {
+					for i := range rounds {
+						ctx, cancel := context.WithCancel(context.Background())
+						if i%3 == 0 {
+							ctx, cancel = context.WithTimeout(ctx, time.Duration(rand.IntN(40))*time.Microsecond)
+						}
+						p, err := b.Acquire(ctx)
+						if err != nil {
+							refused.Add(1)
+							cancel()
+							continue
+						}
+						served.Add(1)
+						if inside.Add(1) > int64(c.Limit) || b.InUse() > c.Limit {
+							over.Add(1)
+						}
+						runtime.Gosched()
+						inside.Add(-1)
+						for range 2 {
+							go p.Release()
+						}
+						p.Release()
+						cancel()
+					}
+				})
+			}
+			wg.Wait()
+			require.Zero(t, over.Load())
+			require.EqualValues(t, workers*rounds, served.Load()+refused.Load())
+			require.Positive(t, served.Load())
+			require.True(t, b.Idle(), "in use %d, waiting %d", b.InUse(), b.Waiting())
+			release := hold(t, b, c.Limit) // not one permit is lost
+			for range c.Limit {
+				release()
+			}
+		})
+	}
+}
+
+// TestK1_NobodyIsForgotten has everybody wait as long as it takes: a permit
+// that is not handed on, or a waiter that is overlooked, hangs the test.
+func TestK1_NobodyIsForgotten(t *testing.T) {
+	const workers, rounds = 32, 500
+	b := newBulkhead(t, Config{Limit: 2, Queue: workers})
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range rounds {
+				p, err := b.Acquire(context.Background())
+				if err != nil {
+					t.Error(err)
+				}
+				p.Release()
+			}
+		})
+	}
+	wg.Wait()
+	require.True(t, b.Idle())
+}

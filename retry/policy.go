@@ -1,0 +1,75 @@
+package retry
+
+import (
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+)
+
+// Unlimited as MaxAttempts sets no number: the budget and the caller's deadline
+// bound the attempts. It needs a budget.
+const Unlimited = math.MaxInt
+
+// Policy says when a call gets another attempt. The zero Policy is the standard
+// one: 3 attempts, the zero [Backoff] and the zero [Budget].
+type Policy struct {
+	// MaxAttempts is the number of attempts that a call gets at most, the first
+	// included: 1 is no retry, 0 is 3, a negative number is an error. See also
+	// [Unlimited].
+	MaxAttempts int
+
+	// Backoff is the wait before each further attempt.
+	Backoff Backoff
+
+	// Budget bounds the attempts beyond the first that the calls to one target
+	// make together.
+	Budget Budget
+
+	// RetryAfterCap is the longest pause a dependency may ask for. If it asks
+	// for more, the call ends at once with [ErrRetryAfter]. Zero is 1 minute.
+	RetryAfterCap time.Duration
+
+	off bool
+}
+
+// Off returns a policy that never repeats a call. Unlike nil, which inherits,
+// it is a decision of its own.
+func Off() *Policy { return &Policy{off: true} }
+
+// IsOff reports whether p was made by [Off] or is a copy of such a value.
+func (p *Policy) IsOff() bool { return p != nil && p.off }
+
+// Check returns every bad field.
+func (p Policy) Check() check.Faults {
+	var faults check.Faults
+	if p.off {
+		return nil
+	}
+	if p.MaxAttempts < 0 {
+		faults.Add("MaxAttempts", p.MaxAttempts, "must be at least 1, or 0 for the default")
+	}
+	if p.MaxAttempts == Unlimited && p.Budget.IsNone() {
+		faults.Add("MaxAttempts", nil, "retry.Unlimited needs a Budget")
+	}
+	faults.In("Backoff", p.Backoff.Check())
+	faults.In("Budget", p.Budget.Check())
+	if p.RetryAfterCap < 0 {
+		faults.Add("RetryAfterCap", p.RetryAfterCap, "must be positive, or 0 for the default")
+	}
+	return faults
+}
+
+// WithDefaults returns p with every zero field filled in, those of Backoff and
+// Budget too.
+func (p Policy) WithDefaults() Policy {
+	if p.MaxAttempts == 0 {
+		p.MaxAttempts = 3
+	}
+	if p.RetryAfterCap == 0 {
+		p.RetryAfterCap = time.Minute
+	}
+	p.Backoff = p.Backoff.WithDefaults()
+	p.Budget = p.Budget.WithDefaults()
+	return p
+}

@@ -1,0 +1,167 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// Attempt is what one admitted attempt holds: a breaker's ticket, a bulkhead's
+// permit, a context. It ends in two steps, each of which happens once whoever
+// comes first: [Attempt.Book] tells the breaker how it ended, [Attempt.Release]
+// gives back permit and context. The zero Attempt holds nothing.
+type Attempt struct {
+	ticket breaker.Ticket
+	permit bulkhead.Permit
+	cancel context.CancelFunc
+
+	// Where one function is the whole attempt, its limit is the context's
+	// deadline. It is the kit's own if the caller's is not sooner.
+	bound timeout.Bound
+	own   bool
+	until mono.Instant
+
+	// Where the attempt outlives the function, watches limit its first part.
+	opening *timeout.Watch
+	first   *timeout.Watch // until the first message
+
+	bucket *retry.Bucket
+	booked atomic.Bool
+}
+
+// Probe reports whether the attempt is a half-open breaker's probe.
+func (a *Attempt) Probe() bool { return a.ticket.Probe() }
+
+// Answered tells the breaker that the dependency has begun to answer.
+func (a *Attempt) Answered() { a.ticket.Answered() }
+
+// Unwatched takes the attempt out of the search for a silent dependency.
+func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
+
+// hold returns the context of an attempt that outlives the function that makes
+// it. Its deadline stays the caller's; the watches end it sooner if they fire.
+func (a *Attempt) hold(ctx context.Context, firstMessage time.Duration) context.Context {
+	held, cancel := context.WithCancelCause(ctx)
+	a.cancel = func() { cancel(nil) }
+	a.opening = a.bound.Watch(cancel)
+	a.first = timeout.Bound{}.Nearer("FirstMessage", firstMessage).Watch(cancel)
+	return held
+}
+
+// Opened ends the limit on opening: the headers are there, or the stream. It
+// returns the error of a limit that has passed before: the attempt's context is
+// cancelled then, whatever the wire has just returned.
+func (a *Attempt) Opened() error { return expired(a.opening.Stop()) }
+
+// Delivered ends the limit on the first message, as Opened does for opening.
+func (a *Attempt) Delivered() error { return expired(a.first.Stop()) }
+
+// expired keeps a nil *Error from becoming an error that is not nil.
+func expired(err *timeout.Error) error {
+	if err == nil {
+		return nil
+	}
+	return err
+}
+
+// Judge settles who ended an attempt that failed without an answer. The
+// caller's own context is asked first, then the kit's limit; an error from the
+// wire cannot tell.
+func (a *Attempt) Judge(ctx context.Context, res call.Result) call.Result {
+	if !res.Class.Valid() {
+		res.Class = call.ServerFault
+	}
+	if res.Err == nil || !(res.Class.Failed() || res.Class == call.Canceled) {
+		return res
+	}
+	limit := a.limit()
+	if ctx.Err() != nil {
+		end := callerEnd(ctx)
+		res.Class, res.Err = end.Class, end.Err
+		return res
+	}
+	if limit != nil {
+		// The wire's text is kept, for it may say what the attempt was waiting
+		// for; its identity is not, for it may be a cancelled context's.
+		if !errors.Is(res.Err, context.Canceled) && !errors.Is(res.Err, timeout.ErrExceeded) {
+			detailed := *limit // the watch's own may be in other hands already
+			detailed.Detail = res.Err.Error()
+			limit = &detailed
+		}
+		res.Class, res.Err = call.TimedOut, limit
+	}
+	return res
+}
+
+// limit returns the error of the kit's limit that has ended the attempt, if one
+// has, and ends the limits.
+func (a *Attempt) limit() *timeout.Error {
+	opening, first := a.opening.Stop(), a.first.Stop()
+	switch {
+	case opening != nil:
+		return opening
+	case first != nil:
+		return first
+	case a.own && mono.Now() >= a.until:
+		return a.bound.Error()
+	}
+	return nil
+}
+
+// Book tells the breaker how the attempt ended. Only the first call counts.
+func (a *Attempt) Book(ctx context.Context, res call.Result) {
+	if !a.booked.CompareAndSwap(false, true) {
+		return
+	}
+	verdict := verdictOf(res.Class, a.ticket.Probe(), ctx.Err() != nil)
+	now := mono.Now()
+	if verdict == breaker.Success && a.bucket != nil {
+		a.bucket.EarnAt(now)
+	}
+	a.ticket.DoneAt(breaker.Outcome{Verdict: verdict, RetryAfter: res.RetryAfter}, now)
+}
+
+// AwaitsFirst reports whether a limit on the first message runs.
+func (a *Attempt) AwaitsFirst() bool { return a.first != nil }
+
+// ReleasePermit gives back the permit alone, while the context lives on. It may
+// be called again.
+func (a *Attempt) ReleasePermit() { a.permit.Release() }
+
+// Release gives back the permit and the context. It may be called again.
+func (a *Attempt) Release() {
+	a.permit.Release()
+	a.opening.Stop()
+	a.first.Stop()
+	if a.cancel != nil {
+		a.cancel()
+	}
+}
+
+// verdictOf maps the class of a result to what it means for the breaker.
+func verdictOf(class call.Class, probe, callerDone bool) breaker.Verdict {
+	switch class {
+	case call.OK, call.ClientFault:
+		return breaker.Success
+	case call.ServerFault, call.Unavailable:
+		return breaker.Failure
+	case call.Throttled:
+		return breaker.Throttled
+	case call.TimedOut:
+		// A probe is judged by the dependency's answer or by its own limit,
+		// not by how long its caller cares to wait.
+		if probe && callerDone {
+			return breaker.Neutral
+		}
+		return breaker.Failure
+	}
+	return breaker.Neutral
+}

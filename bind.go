@@ -1,0 +1,128 @@
+package holdfast
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// Binding is a kit's table as one protocol reads it. Adapters make it; users
+// have no need of it.
+type Binding struct {
+	protocol  wire.Protocol
+	methods   map[string]*Method
+	byDefault *Method
+}
+
+// Bind reads the kit's table by the rules of a protocol and checks all that
+// depends on how names nest. The error names every bad entry. All connections
+// and transports of one protocol share one binding.
+func (k *Kit) Bind(p wire.Protocol) (*Binding, error) {
+	if k == nil {
+		return nil, errNilKit
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if b := k.bindings[p.Name]; b != nil {
+		return b, nil
+	}
+	b, err := k.bind(p)
+	if err == nil {
+		k.bindings[p.Name] = b
+	}
+	return b, err
+}
+
+var errNilKit = errors.New("holdfast: the kit is nil; make one with holdfast.New")
+
+func (k *Kit) bind(p wire.Protocol) (*Binding, error) {
+	entries, faults := parseNames(k.config.Methods, p)
+	if err := faults.Err("holdfast"); err != nil {
+		return nil, err
+	}
+	keys := slices.Sorted(maps.Keys(entries))
+	b := &Binding{protocol: p, methods: make(map[string]*Method, len(keys)), byDefault: k.resolve("", nil)}
+	for _, key := range keys {
+		chain := make([]source, 0, 3)
+		for _, name := range append([]string{key}, p.Broader(key, keys)...) {
+			chain = append(chain, source{name, entryField(entries[name].written), entries[name].policy})
+		}
+		m := k.resolve(key, chain)
+		m.ownSafety = m.safetyFrom == chain[0].field && p.OneMethod(key)
+		if chain[0].policy.Safety != call.SafetyUnknown && !p.OneMethod(key) && p.DeclaresAll {
+			faults.Add(chain[0].field+".Safety", chain[0].policy.Safety,
+				"has no effect on a group, since %s declares the safety of each method: name the method", p.Name)
+		}
+		faults.In(entryField(entries[key].written), m.check())
+		faults.In(entryField(entries[key].written), m.checkFallback(chain[0].policy, p.Declared(key)))
+		b.methods[key] = m
+	}
+	if err := faults.Err("holdfast"); err != nil {
+		return nil, err
+	}
+	for _, m := range b.methods {
+		if err := m.furnish(); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// Method returns the policy of a table key, nil if the table has no such entry.
+func (b *Binding) Method(key string) *Method { return b.methods[key] }
+
+// Default returns the policy of the methods that no entry names.
+func (b *Binding) Default() *Method { return b.byDefault }
+
+// Keys returns the canonical keys of the table.
+func (b *Binding) Keys() []string { return slices.Sorted(maps.Keys(b.methods)) }
+
+type entry struct {
+	written string // the name as the user wrote it
+	policy  Policy
+}
+
+// parseNames brings the names of a table into canonical form.
+func parseNames(methods map[string]Policy, p wire.Protocol) (map[string]entry, check.Faults) {
+	var faults check.Faults
+	entries := make(map[string]entry, len(methods))
+	for _, name := range slices.Sorted(maps.Keys(methods)) {
+		key, err := p.Parse(name)
+		if err != nil {
+			faults.Add(entryField(name), nil, "%v", err)
+			continue
+		}
+		if other, taken := entries[key]; taken {
+			faults.Add(entryField(name), nil, "names the same as %s", entryField(other.written))
+			continue
+		}
+		entries[key] = entry{name, methods[name]}
+	}
+	if len(faults) == 0 && p.Conflict != nil {
+		if err := p.Conflict(slices.Sorted(maps.Keys(entries))); err != nil {
+			faults.Add("Methods", nil, "%v", err)
+		}
+	}
+	return entries, faults
+}
+
+// checkFallback holds the rule that only a read may be answered by a fallback
+// against the policy of an entry.
+func (m *Method) checkFallback(own Policy, declared call.Safety) check.Faults {
+	var faults check.Faults
+	if own.Fallback == nil || own.Fallback.IsOff() {
+		return nil
+	}
+	safety := declared
+	if m.ownSafety || safety == call.SafetyUnknown {
+		safety = m.safety
+	}
+	if safety != call.SafetyUnknown && safety != call.ReadOnly {
+		faults.Add("Fallback", nil, "only a ReadOnly method may have one, and this is %v", safety)
+	}
+	return faults
+}

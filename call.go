@@ -1,0 +1,216 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// Call is one call under way. Adapters make it with [Method.Begin]; it lives on
+// their stack and belongs to one goroutine.
+type Call struct {
+	method *Method
+	info   call.Info
+	keyed  bool
+
+	fallback *fallback.Policy
+	retry    *retry.Policy
+	limits   timeout.Limits
+
+	breaker  *breaker.Breaker
+	bulkhead *bulkhead.Bulkhead
+	bucket   *retry.Bucket
+
+	end      mono.Instant // of Total; meaningful if limits.Total > 0
+	now      mono.Instant // the last reading of the clock
+	attempts int          // begun so far
+	admitted bool         // the last attempt was, and not refused
+	probe    bool         // and it was one
+	delay    time.Duration
+	last     call.Result // of the last attempt that was not refused as a repeat
+	stopped  error       // why the call ended short of its attempts
+}
+
+// Terms is what an adapter knows of a call beside its name.
+type Terms struct {
+	Keyed    bool      // the request carries an idempotency key
+	Override *Override // from a call option; nil if there is none
+}
+
+// Begin begins a call. info.Safety is what the wire declares. The returned
+// context is the one to make attempts with. The error is a bad override's;
+// nothing was admitted then.
+func (m *Method) Begin(ctx context.Context, info call.Info, terms Terms) (Call, context.Context, error) {
+	ctx, override := takeOverride(ctx)
+	if terms.Override != nil {
+		override = terms.Override
+	}
+	info.Safety = m.safetyOf(info.Safety)
+	c := Call{method: m, info: info, keyed: terms.Keyed, fallback: m.fallback.policy, retry: m.retry.policy, now: mono.Now()}
+	if m.timeout.policy != nil {
+		c.limits = *m.timeout.policy
+	}
+	if override != nil {
+		if err := c.override(override); err != nil {
+			return Call{}, ctx, err
+		}
+	}
+	c.end = c.now.Add(c.limits.Total)
+	c.breaker = m.breakerFor(info, c.now)
+	c.bulkhead = m.bulkheadFor(info, c.now)
+	c.bucket = m.bucketFor(info, c.now)
+	return c, ctx, nil
+}
+
+func (c *Call) override(o *Override) error {
+	if o.Safety != call.SafetyUnknown {
+		c.info.Safety = o.Safety
+	}
+	if err := o.check(c.info.Safety).Err("holdfast"); err != nil {
+		return err
+	}
+	if o.Fallback != nil {
+		c.fallback = inForce(o.Fallback)
+	}
+	if o.Retry != nil {
+		c.retry = inForce(o.Retry)
+	}
+	if o.Timeout != nil {
+		c.limits = *o.Timeout
+	}
+	return nil
+}
+
+// inForce returns nil for a layer that is switched off.
+func inForce[P any, PP interface {
+	*P
+	IsOff() bool
+}](p *P) *P {
+	if PP(p).IsOff() {
+		return nil
+	}
+	return p
+}
+
+// Info returns the call's name and its safety, all that is known of it taken
+// together.
+func (c *Call) Info() call.Info { return c.info }
+
+// MayRetry reports whether the policy has more than one attempt for the call.
+func (c *Call) MayRetry() bool { return c.retry != nil && c.retry.MaxAttempts != 1 }
+
+// MayRepeat reports whether an attempt may be followed by another although the
+// dependency may have acted on it. Where it is false, an attempt is repeated only
+// if nothing of it was sent.
+func (c *Call) MayRepeat() bool {
+	return c.MayRetry() && (c.keyed || c.info.Safety.Repeatable())
+}
+
+// Result returns the result of the call: of its last attempt that reached the
+// wire, or else the refusal of the first.
+func (c *Call) Result() call.Result { return c.last }
+
+// Stopped returns why the call ended short of its attempts, nil if it did not.
+func (c *Call) Stopped() *retry.StoppedError {
+	if c.stopped == nil {
+		return nil
+	}
+	return &retry.StoppedError{Reason: c.stopped, Attempts: c.attempts, Last: c.last.Err}
+}
+
+// Err returns the error of the call, nil for an OK and where the answer is a
+// response of the dependency's.
+func (c *Call) Err() error {
+	if c.stopped != nil && c.last.Err != nil {
+		return c.Stopped()
+	}
+	return c.last.Err
+}
+
+// left returns how long the call may go on, retry.NoLimit if nothing bounds it.
+// Floor is left out of it: with less than that no attempt begins.
+func (c *Call) left(ctx context.Context) time.Duration {
+	left := retry.NoLimit
+	if c.limits.Total > 0 {
+		left = c.end.Sub(c.now)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(deadline))
+	}
+	if left == retry.NoLimit {
+		return left
+	}
+	return left - c.limits.Floor
+}
+
+// callerEnd is the result of a call whose caller's context is done.
+func callerEnd(ctx context.Context) call.Result {
+	err := timeout.Caller(ctx)
+	if errors.Is(err, context.Canceled) {
+		return call.Result{Class: call.Canceled, Err: err}
+	}
+	return call.Result{Class: call.TimedOut, Err: err}
+}
+
+// bound returns the nearest limit of an attempt that begins now.
+func (c *Call) bound(a *Attempt) timeout.Bound {
+	var b timeout.Bound
+	if c.limits.Total > 0 {
+		// What is left is at least a nanosecond: Next saw to it.
+		b = timeout.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.end.Sub(c.now), 1)}
+	}
+	if a.ticket.Probe() {
+		return b.Nearer("ProbeTimeout", a.ticket.ProbeLimit())
+	}
+	return b.Nearer("Attempt", c.limits.Attempt)
+}
+
+// refused is the result of an attempt that the kit turned away.
+func refused(err error) call.Result {
+	return call.Result{Class: call.Refused, Err: err, NotSent: true}
+}
+
+// turnedAway is the result of an attempt that ended in the bulkhead's queue.
+func turnedAway(ctx context.Context, err error) call.Result {
+	if ctx.Err() == nil {
+		return refused(err)
+	}
+	end := callerEnd(ctx)
+	end.NotSent = true
+	return end
+}
+
+// Classify lets the policy amend the adapter's verdict.
+func (c *Call) Classify(ctx context.Context, res call.Result) call.Result {
+	if c.method.classify != nil {
+		res = c.method.classify(ctx, c.info, res)
+	}
+	if !res.Class.Valid() {
+		res.Class = call.ServerFault
+	}
+	return res
+}
+
+// Fallback ends the call: with the fallback's answer if the policy has one that
+// applies, and else with the call's own error.
+func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
+	err = c.Err()
+	if c.fallback == nil || !fallback.Applies(c.info.Safety, c.last.Class) || ctx.Err() != nil {
+		return nil, err
+	}
+	answer, failure := c.fallback.Answer(ctx, fallback.Failure{
+		Info: c.info, Class: c.last.Class, Err: err, Code: c.last.Code, Attempts: c.attempts,
+	})
+	if failure != nil {
+		return nil, &fallback.Error{Primary: err, Fallback: failure}
+	}
+	return answer, nil
+}

@@ -1,0 +1,99 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// Do makes a call that is neither gRPC nor HTTP, such as a database query, by the
+// policy of info.Method in k's table, or of Default. info.Safety is what is
+// known of fn; unknown is Unsafe, and so gets one attempt.
+//
+// An attempt ends when fn returns, on the caller's goroutine: fn must heed its
+// context for a limit to have an effect. An error of fn's counts as ServerFault;
+// one that matches context.DeadlineExceeded as TimedOut, context.Canceled as
+// Canceled, and a refusal of another kit's as Refused. Policy.Classify may say
+// otherwise.
+//
+// The T of a fallback's answer must be the T of the call.
+func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Context) (T, error)) (T, error) {
+	var none T
+	if k == nil {
+		return none, errNilKit
+	}
+	m, err := k.named(info.Method)
+	if err != nil {
+		return none, err
+	}
+	c, ctx, err := m.Begin(ctx, info, Terms{})
+	if err != nil {
+		return none, err
+	}
+	var value T
+	answer, err := c.Run(ctx, func(ctx context.Context, _ int) call.Result {
+		v, err := fn(ctx)
+		if err == nil {
+			value = v
+		}
+		return call.Result{Class: classOf(err), Err: err}
+	})
+	switch v := answer.(type) {
+	case nil:
+		if err != nil {
+			return none, err
+		}
+		return value, nil
+	case T:
+		return v, nil
+	default:
+		return none, fmt.Errorf("holdfast: the fallback of %q returned a %T, the call returns a %T", info.Method, v, none)
+	}
+}
+
+// classOf classifies an error of which nothing is known but its type.
+func classOf(err error) call.Class {
+	switch {
+	case err == nil:
+		return call.OK
+	case errors.Is(err, breaker.ErrOpen), errors.Is(err, bulkhead.ErrFull), errors.Is(err, timeout.ErrFloor):
+		return call.Refused
+	case errors.Is(err, context.DeadlineExceeded):
+		return call.TimedOut
+	case errors.Is(err, context.Canceled):
+		return call.Canceled
+	}
+	return call.ServerFault
+}
+
+// named returns the policy of a plain name.
+func (k *Kit) named(name string) (*Method, error) {
+	b := k.plain.Load()
+	if b == nil {
+		var err error
+		if b, err = k.Bind(plainNames); err != nil {
+			return nil, err
+		}
+		k.plain.Store(b)
+	}
+	if m := b.Method(name); m != nil {
+		return m, nil
+	}
+	return b.Default(), nil
+}
+
+// plainNames reads a table for [Do]: any name stands for itself.
+var plainNames = wire.Protocol{
+	Name:      "do",
+	Parse:     func(name string) (string, error) { return name, nil },
+	Broader:   func(string, []string) []string { return nil },
+	OneMethod: func(string) bool { return true },
+	Declared:  func(string) call.Safety { return call.SafetyUnknown },
+	Waits:     wire.Waits{Attempt: "to the function's return"},
+}

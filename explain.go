@@ -1,0 +1,188 @@
+package holdfast
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// Explanation says what protects a method, and why.
+type Explanation struct {
+	Method string
+	Entry  string // the table's entry that applies, "Default" if none does
+	Policy Policy // in force; a layer that is switched off is its Off value
+
+	// From says where each layer comes from: an entry, "Default" or "Standard".
+	From Origins
+
+	Safety     call.Safety // what repeating the call may do
+	SafetyFrom string      // who says so
+
+	// OneAttempt says why a call gets one attempt, unless nothing of the first
+	// was sent. It is empty if the call may be repeated.
+	OneAttempt string
+
+	// Waits names what bounds each wait of the call.
+	Waits []Wait
+}
+
+// Origins says where the layers of a policy were set.
+type Origins struct {
+	Fallback, Retry, Breaker, Timeout, Bulkhead string
+}
+
+// Wait is one wait and what bounds it.
+type Wait struct {
+	What  string
+	Bound string
+}
+
+// Explain returns what protects a method: a gRPC method, an HTTP method and URL
+// or path ("GET /items/7"), or a name for [Do]. The name is read by the adapters
+// that use the kit, and else as a plain name.
+func (k *Kit) Explain(method string) (Explanation, error) {
+	k.mu.Lock()
+	bindings := maps.Clone(k.bindings)
+	k.mu.Unlock()
+	delete(bindings, plainNames.Name)
+	for _, protocol := range slices.Sorted(maps.Keys(bindings)) {
+		b := bindings[protocol]
+		if name, key, declared, ok := b.protocol.Find(method, b.Keys()); ok {
+			m := b.Method(key)
+			if m == nil {
+				m = b.Default()
+			}
+			return m.explain(name, declared, b.protocol.Name, b.protocol.Waits), nil
+		}
+	}
+	m, err := k.named(method)
+	if err != nil {
+		return Explanation{}, err
+	}
+	return m.explain(method, call.SafetyUnknown, "", plainNames.Waits), nil
+}
+
+func (m *Method) explain(name string, declared call.Safety, protocol string, waits wire.Waits) Explanation {
+	e := Explanation{
+		Method: name, Entry: m.field,
+		Policy: Policy{
+			Safety:   m.safety,
+			Fallback: orOff(m.fallback.policy, fallback.Off), Retry: orOff(m.retry.policy, retry.Off),
+			Breaker: orOff(m.breaker.policy, breaker.Off), Timeout: orOff(m.timeout.policy, timeout.Off),
+			Bulkhead: orOff(m.bulkhead.policy, bulkhead.Off), Classify: m.classify,
+		},
+		From: Origins{
+			Fallback: m.fallback.from, Retry: m.retry.from, Breaker: m.breaker.from,
+			Timeout: m.timeout.from, Bulkhead: m.bulkhead.from,
+		},
+		Safety: m.safetyOf(declared),
+	}
+	switch {
+	case m.ownSafety, declared == call.SafetyUnknown && m.safety != call.SafetyUnknown:
+		e.SafetyFrom = m.safetyFrom
+	case declared != call.SafetyUnknown:
+		e.SafetyFrom = "the wire (" + protocol + ")"
+	default:
+		e.SafetyFrom = "nobody: not declared"
+	}
+	e.OneAttempt = m.oneAttempt(e)
+	e.Waits = m.waits(waits)
+	return e
+}
+
+// oneAttempt says why a call of the method gets one attempt.
+func (m *Method) oneAttempt(e Explanation) string {
+	switch {
+	case m.retry.policy == nil:
+		return "Retry is off in " + m.retry.from
+	case m.retry.policy.MaxAttempts == 1:
+		return "Retry.MaxAttempts is 1 in " + m.retry.from
+	case e.Safety.Repeatable():
+		return ""
+	case e.SafetyFrom == "nobody: not declared":
+		return "nothing declares that " + e.Method + " may be repeated: set Safety in its entry of Config.Methods"
+	}
+	return fmt.Sprintf("it is %v, says %s", e.Safety, e.SafetyFrom)
+}
+
+// waits names the bound of each wait.
+func (m *Method) waits(reach wire.Waits) []Wait {
+	var limits timeout.Limits
+	if m.timeout.policy != nil {
+		limits = *m.timeout.policy
+	}
+	named := func(field string, d time.Duration) string {
+		if d == 0 {
+			return "only the caller's context"
+		}
+		return fmt.Sprintf("%s %v, from %s", field, d, m.timeout.from)
+	}
+	attempt := named("Timeout.Attempt", limits.Attempt)
+	if limits.Attempt == 0 {
+		attempt = named("Timeout.Total", limits.Total)
+	}
+	ws := []Wait{
+		{"the whole call, " + reach.Attempt, named("Timeout.Total", limits.Total)},
+		{"one attempt, " + reach.Attempt, attempt},
+	}
+	if reach.FirstMessage != "" {
+		ws = append(ws, Wait{reach.FirstMessage, named("Timeout.FirstMessage", limits.FirstMessage)})
+	}
+	if reach.Rest != "" {
+		ws = append(ws, Wait{reach.Rest, "only the caller's context"})
+	}
+	if b := m.bulkhead.policy; b != nil && b.Queue > 0 {
+		queue := attempt
+		if b.MaxWait > 0 {
+			queue = fmt.Sprintf("Bulkhead.MaxWait %v, from %s", b.MaxWait, m.bulkhead.from)
+		}
+		ws = append(ws, Wait{"the bulkhead's queue", queue})
+	}
+	return ws
+}
+
+func orOff[P any](p *P, off func() *P) *P {
+	if p == nil {
+		return off()
+	}
+	return copied(p)
+}
+
+// String returns the explanation as text of several lines.
+func (e Explanation) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n  entry: %s\n  safety: %v, says %s\n", e.Method, e.Entry, e.Safety, e.SafetyFrom)
+	for _, l := range []struct {
+		name, from string
+		off        bool
+	}{
+		{"fallback", e.From.Fallback, e.Policy.Fallback.IsOff()},
+		{"retry", e.From.Retry, e.Policy.Retry.IsOff()},
+		{"breaker", e.From.Breaker, e.Policy.Breaker.IsOff()},
+		{"timeout", e.From.Timeout, e.Policy.Timeout.IsOff()},
+		{"bulkhead", e.From.Bulkhead, e.Policy.Bulkhead.IsOff()},
+	} {
+		state := "on"
+		if l.off {
+			state = "off"
+		}
+		fmt.Fprintf(&b, "  %s: %s, from %s\n", l.name, state, l.from)
+	}
+	if e.OneAttempt != "" {
+		fmt.Fprintf(&b, "  one attempt: %s\n", e.OneAttempt)
+	}
+	for _, w := range e.Waits {
+		fmt.Fprintf(&b, "  wait: %s: %s\n", w.What, w.Bound)
+	}
+	return b.String()
+}

@@ -1,0 +1,49 @@
+package holdfast
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Kit is the running state of the policies for one dependency: its breakers,
+// bulkheads and retry budgets. Several connections or transports may share it.
+// It is safe for concurrent use and needs no closing.
+type Kit struct {
+	config Config
+
+	mu       sync.Mutex
+	levels   map[string]*level   // by table key; "" is Default
+	bindings map[string]*Binding // by protocol
+
+	plain atomic.Pointer[Binding] // that of Do, kept aside from the lock
+}
+
+// New returns a kit for c, which it copies. The error names every bad field of
+// c. Names in c.Methods are checked by the adapter, which knows their form.
+func New(c Config) (*Kit, error) {
+	if err := c.check().Err("holdfast"); err != nil {
+		return nil, err
+	}
+	c = c.clone()
+	if c.Name == "" {
+		c.Name = "holdfast"
+	}
+	k := &Kit{config: c, levels: map[string]*level{}, bindings: map[string]*Binding{}}
+
+	// Default and Standard alone must fit each other already here: every
+	// method without an entry lives by them.
+	byDefault := k.resolve("", nil)
+	if err := byDefault.check().Err("holdfast"); err != nil {
+		return nil, err
+	}
+	if err := byDefault.furnish(); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Name returns Config.Name, or its default.
+func (k *Kit) Name() string { return k.config.Name }
+
+func entryField(name string) string { return fmt.Sprintf("Methods[%q]", name) }

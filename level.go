@@ -1,0 +1,82 @@
+package holdfast
+
+import (
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/internal/keyed"
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/retry"
+)
+
+// level owns the state that belongs to one entry of the table, or to Default:
+// methods that inherit a layer share the state of the level that set it.
+type level struct {
+	name      string // table key, "" for Default
+	breakers  *breaker.Group
+	bulkheads *keyed.Registry[*bulkhead.Bulkhead]
+	budgets   *keyed.Registry[*retry.Bucket]
+}
+
+// level returns the level of a table key, one whatever number of adapters ask.
+// The caller holds k.mu.
+func (k *Kit) level(name string) *level {
+	l := k.levels[name]
+	if l == nil {
+		l = &level{name: name}
+		k.levels[name] = l
+	}
+	return l
+}
+
+// furnish gives the level of m's own key the state for the layers it sets. What
+// is there already stays: it belongs to every adapter of the kit, whose lock the
+// caller holds.
+func (m *Method) furnish() error {
+	if l := m.breaker; l.owned(m.key) && l.level.breakers == nil {
+		config := *l.policy
+		if config.ProbeTimeout == 0 && m.timeout.policy != nil {
+			config.ProbeTimeout = m.timeout.policy.Attempt
+		}
+		group, err := breaker.NewGroup(config, 0)
+		if err != nil {
+			return err
+		}
+		l.level.breakers = group
+	}
+	if l := m.bulkhead; l.owned(m.key) && l.level.bulkheads == nil {
+		config := *l.policy
+		if _, err := bulkhead.New("", config); err != nil {
+			return err
+		}
+		l.level.bulkheads = keyed.New(keyed.Options[*bulkhead.Bulkhead]{
+			New: func(key string) *bulkhead.Bulkhead {
+				b, _ := bulkhead.New(key, config) // checked above
+				return b
+			},
+			Idle: (*bulkhead.Bulkhead).Idle,
+		})
+	}
+	if l := m.retry; l.owned(m.key) && l.level.budgets == nil {
+		budget := l.policy.Budget
+		l.level.budgets = keyed.New(keyed.Options[*retry.Bucket]{
+			New:  func(string) *retry.Bucket { return retry.NewBucket(budget) },
+			Idle: func(b *retry.Bucket) bool { return b.FullAt(mono.Now()) },
+		})
+	}
+	return nil
+}
+
+// owned reports whether the layer is in force and was set by the entry key.
+func (l layer[P]) owned(key string) bool { return l.policy != nil && l.level.name == key }
+
+// key names the state of a level for a target. The names tell the levels apart:
+// "target" for Default, "target|/pkg.S/M" for an entry's own.
+func (l *level) key(target, method string, perMethod bool) string {
+	switch {
+	case perMethod && method != "":
+		return target + "|" + method
+	case l.name != "":
+		return target + "|" + l.name
+	}
+	return target
+}

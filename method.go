@@ -1,0 +1,139 @@
+package holdfast
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// Method is the policy in force for one entry of a kit's table, each layer
+// inherited from where it was set. Adapters begin calls with it.
+type Method struct {
+	key   string
+	field string // the entry as a user would look for it
+
+	safety     call.Safety
+	safetyFrom string
+	ownSafety  bool // outranks what the wire declares
+
+	fallback layer[fallback.Policy]
+	retry    layer[retry.Policy]
+	breaker  layer[breaker.Config]
+	timeout  layer[timeout.Limits]
+	bulkhead layer[bulkhead.Config]
+	classify func(context.Context, call.Info, call.Result) call.Result
+}
+
+// layer is one layer in force. policy is nil if it is switched off.
+type layer[P any] struct {
+	policy *P
+	from   string // the field that set it, for texts
+	level  *level // what owns its state
+}
+
+// source is one place that layers are inherited from.
+type source struct {
+	key    string // table key, "" for Default and Standard
+	field  string // as a user would look for it
+	policy Policy
+}
+
+// resolve returns the effective policy of key: each layer from the first of the
+// chain that sets it, then from Default, then from Standard.
+func (k *Kit) resolve(key string, chain []source) *Method {
+	sources := append(append([]source(nil), chain...),
+		source{"", "Default", k.config.Default}, source{"", "Standard", Standard()})
+	m := &Method{key: key, field: sources[0].field}
+	m.fallback = pick(k, sources, func(p Policy) *fallback.Policy { return p.Fallback })
+	m.retry = pick(k, sources, func(p Policy) *retry.Policy { return p.Retry })
+	m.breaker = pick(k, sources, func(p Policy) *breaker.Config { return p.Breaker })
+	m.timeout = pick(k, sources, func(p Policy) *timeout.Limits { return p.Timeout })
+	m.bulkhead = pick(k, sources, func(p Policy) *bulkhead.Config { return p.Bulkhead })
+	for _, s := range sources {
+		if m.safety == call.SafetyUnknown && s.policy.Safety != call.SafetyUnknown {
+			m.safety, m.safetyFrom = s.policy.Safety, s.field
+		}
+		if m.classify == nil {
+			m.classify = s.policy.Classify
+		}
+	}
+	return m
+}
+
+// pick returns one layer of a chain of sources, the last of which sets it.
+func pick[P any, PP interface {
+	*P
+	IsOff() bool
+}](k *Kit, sources []source, of func(Policy) *P) layer[P] {
+	for _, s := range sources {
+		p := of(s.policy)
+		switch {
+		case p == nil:
+			continue
+		case PP(p).IsOff():
+			return layer[P]{from: s.field}
+		}
+		return layer[P]{p, s.field, k.level(s.key)}
+	}
+	panic("holdfast: Standard leaves a layer out")
+}
+
+// check returns the faults of layers that do not fit each other.
+func (m *Method) check() check.Faults {
+	var faults check.Faults
+	limits, config := m.timeout.policy, m.breaker.policy
+	if limits == nil || config == nil {
+		return nil
+	}
+	// A window shorter than two attempts cannot hold enough results of a
+	// dependency that answers nothing.
+	if span := config.Window.Span; span > 0 && span < 2*limits.Attempt {
+		faults.Add("Breaker.Window.Span", span, "from %s, must be at least twice Timeout.Attempt = %v, from %s",
+			m.breaker.from, limits.Attempt, m.timeout.from)
+	}
+	return faults
+}
+
+// safetyOf returns what repeating a call may do, from the most to the least
+// particular statement.
+func (m *Method) safetyOf(declared call.Safety) call.Safety {
+	switch {
+	case m.ownSafety, declared == call.SafetyUnknown && m.safety != call.SafetyUnknown:
+		return m.safety
+	case declared == call.SafetyUnknown:
+		return call.Unsafe
+	}
+	return declared
+}
+
+// breakerFor returns the breaker of a call, nil if there is none.
+func (m *Method) breakerFor(info call.Info, now mono.Instant) *breaker.Breaker {
+	l := &m.breaker
+	if l.policy == nil {
+		return nil
+	}
+	return l.level.breakers.ForAt(l.level.key(info.Target, info.Method, l.policy.Scope == breaker.PerMethod), now)
+}
+
+func (m *Method) bulkheadFor(info call.Info, now mono.Instant) *bulkhead.Bulkhead {
+	l := &m.bulkhead
+	if l.policy == nil {
+		return nil
+	}
+	return l.level.bulkheads.For(l.level.key(info.Target, info.Method, l.policy.Scope == bulkhead.PerMethod), now)
+}
+
+func (m *Method) bucketFor(info call.Info, now mono.Instant) *retry.Bucket {
+	l := &m.retry
+	if l.policy == nil || l.level.budgets == nil {
+		return nil
+	}
+	return l.level.budgets.For(l.level.key(info.Target, info.Method, false), now)
+}

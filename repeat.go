@@ -1,0 +1,109 @@
+package holdfast
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// Next reports whether to make an attempt now, the first or, after res, another.
+// It waits as long as the policy asks. prepare, if not nil, is called when such a
+// wait begins, to give back what the failed attempt still holds and to make
+// ready what the next one needs; its error ends the call.
+func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.Context) error) bool {
+	if c.attempts == 0 {
+		return c.first(ctx)
+	}
+	if !c.admitted {
+		c.attempts--
+		if c.attempts > 0 && res.Class == call.Refused {
+			c.stopped = res.Err // the call ends with its last real result
+		} else {
+			c.last = res
+		}
+		return false
+	}
+	c.last = res
+	d := c.decide(ctx, res)
+	if !d.Again {
+		c.stopped = d.Reason
+		return false
+	}
+	if !c.wait(ctx, d.Delay, prepare) {
+		return false
+	}
+	c.attempts++
+	return true
+}
+
+// first reports whether the call may make its first attempt at all.
+func (c *Call) first(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		c.last = callerEnd(ctx)
+		c.last.NotSent = true
+		return false
+	}
+	if left := c.left(ctx); left <= 0 {
+		c.last = refused(&timeout.FloorError{Left: left + c.limits.Floor, Floor: c.limits.Floor})
+		return false
+	}
+	c.attempts = 1
+	return true
+}
+
+// decide asks the retry policy what follows on res.
+func (c *Call) decide(ctx context.Context, res call.Result) retry.Decision {
+	if c.retry == nil {
+		return retry.Decision{}
+	}
+	c.now = mono.Now()
+	return c.retry.Next(retry.Input{
+		Attempt: c.attempts, Result: res, Safety: c.info.Safety, Keyed: c.keyed, Probe: c.probe,
+		CallerDone: ctx.Err() != nil, Left: c.left(ctx), Refusal: c.refusal(),
+		Bucket: c.bucket, Now: c.now, PrevDelay: c.delay, U: 1 - rand.Float64(),
+	})
+}
+
+// refusal returns what the breaker would answer to the next attempt, nil for
+// yes. It takes nothing.
+func (c *Call) refusal() error {
+	if c.breaker == nil {
+		return nil
+	}
+	return c.breaker.RefusalAt(c.now)
+}
+
+// wait lets the back-off pass and reports whether the next attempt may begin.
+func (c *Call) wait(ctx context.Context, delay time.Duration, prepare func(context.Context) error) bool {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	if prepare != nil {
+		if err := prepare(ctx); err != nil { // reading a failed response is part of the wait
+			c.stopped = err
+			return false
+		}
+	}
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		c.last = callerEnd(ctx)
+		return false
+	}
+	c.delay, c.now = delay, mono.Now()
+	if err := c.refusal(); err != nil {
+		c.stopped = err
+		return false
+	}
+	if c.left(ctx) <= 0 {
+		c.stopped = retry.ErrNoTime
+		return false
+	}
+	return true
+}

@@ -1,0 +1,74 @@
+package holdfast
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/call"
+)
+
+// Run makes the call by the formula,
+//
+//	Fallback( Retry( CircuitBreaker( Timeout( Bulkhead( attempt ) ) ) ) )
+//
+// where an attempt ends when its function returns. It returns the fallback's
+// answer, if one was given, or the call's error.
+func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int) call.Result) (answer any, err error) {
+	for res := (call.Result{}); c.Next(ctx, res, nil); { // Retry(
+		res = c.once(ctx, attempt)
+	}
+	return c.Fallback(ctx) // Fallback(
+}
+
+// once makes one attempt. A panic or a Goexit in it is a failure and goes on.
+func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call.Result) (res call.Result) {
+	var a Attempt
+	bounded, refusal := c.open(ctx, &a, false)
+	if !c.admitted {
+		return refusal
+	}
+	res.Class = call.ServerFault // what a panic leaves standing
+	defer a.Release()
+	defer func() { a.Book(ctx, res) }()
+	res = c.Classify(ctx, a.Judge(ctx, attempt(bounded, c.attempts)))
+	return res
+}
+
+// open admits one attempt: CircuitBreaker( Timeout( Bulkhead( , in this order.
+// With held the attempt outlives the function that makes it, as a response body
+// or a stream does: its limit ends with [Attempt.Opened] then. If the attempt is
+// refused the context is nil and nothing is held.
+func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context.Context, refusal call.Result) {
+	var err error
+	c.admitted = false
+	if c.breaker != nil { // CircuitBreaker(
+		if a.ticket, err = c.breaker.AllowAt(c.now); err != nil {
+			return nil, refused(err)
+		}
+	}
+	a.bucket, c.probe = c.bucket, a.ticket.Probe()
+
+	a.bound = c.bound(a) // Timeout(
+	if held {
+		bounded = a.hold(ctx, c.limits.FirstMessage)
+	} else {
+		bounded, a.cancel, a.own = a.bound.Context(ctx)
+		a.until = c.now.Add(a.bound.Left)
+	}
+
+	if c.bulkhead != nil { // Bulkhead(
+		if a.permit, err = c.bulkhead.Acquire(bounded); err != nil {
+			a.Book(ctx, call.Result{Class: call.Refused})
+			a.Release()
+			return nil, turnedAway(ctx, err)
+		}
+	}
+	c.admitted = true
+	return bounded, call.Result{}
+}
+
+// OpenHeld admits one attempt that outlives the function that makes it. If it is
+// refused the context is nil and nothing is held. It is for the adapter then to
+// call a.Book and a.Release.
+func (c *Call) OpenHeld(ctx context.Context, a *Attempt) (held context.Context, refusal call.Result) {
+	return c.open(ctx, a, true)
+}

@@ -1,0 +1,124 @@
+package httpmw
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/holdfast-go/holdfast/call"
+)
+
+// What is read of a failed response, so that its connection can be used again,
+// before the response is given up or put aside.
+const (
+	drainSize = 64 << 10
+	drainTime = 250 * time.Millisecond
+)
+
+// answer is the response of an attempt, with what the attempt holds.
+type answer struct {
+	resp   *http.Response
+	holder *holder
+	parked bool
+}
+
+// newAnswer makes the response's body give back what the attempt holds at its
+// end. A status that says the attempt failed is booked at once, a good one when
+// the body has come whole or is no longer wanted.
+func newAnswer(h *holder, resp *http.Response, res call.Result) *answer {
+	a := &answer{resp: resp, holder: h}
+	if resp.Body == http.NoBody {
+		h.end(res)
+		return a
+	}
+	if res.Class != call.OK {
+		booked := false
+		defer func() {
+			if !booked { // a hook panicked: nobody will see the body
+				resp.Body.Close()
+				h.attempt.Release()
+			}
+		}()
+		h.attempt.Book(h.ctx, res)
+		booked = true
+	}
+	b := &body{source: resp.Body, holder: h, good: res}
+	switch {
+	case isSwitch(resp):
+		// An upgraded connection lives on beyond its request's context.
+		b.cleanup = runtime.AddCleanup(b, (*holder).abandon, h)
+		resp.Body = upgraded(b)
+	case h.ctx.Done() != nil:
+		b.stop = context.AfterFunc(h.ctx, h.abandon)
+		resp.Body = b
+	default:
+		b.cleanup = runtime.AddCleanup(b, (*holder).abandon, h)
+		resp.Body = b
+	}
+	return a
+}
+
+// body is a response body that ends its attempt: at EOF, an error or Close,
+// whichever comes first, or else with the caller's context, or if that can never
+// end, when nobody has the body any more.
+type body struct {
+	source  io.ReadCloser
+	holder  *holder
+	good    call.Result
+	stop    func() bool
+	cleanup runtime.Cleanup
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.holder.read(b.source, p, b.good)
+	if err != nil {
+		b.settled()
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	err := b.source.Close()
+	b.holder.end(b.good)
+	b.settled()
+	return err
+}
+
+// settled calls off what would end the attempt otherwise.
+func (b *body) settled() {
+	if b.stop != nil {
+		b.stop()
+	}
+	b.cleanup.Stop()
+}
+
+// upgraded returns the body of a 101 response: a connection, which ends only at
+// Close and is written to as well.
+func upgraded(b *body) io.ReadCloser {
+	w, ok := b.source.(io.Writer)
+	if !ok {
+		return b
+	}
+	c := connection{b, w}
+	if half, ok := b.source.(interface{ CloseWrite() error }); ok {
+		return &halfConnection{c, half}
+	}
+	return &c
+}
+
+type connection struct {
+	*body
+	io.Writer
+}
+
+// Read passes EOF on: the other half may still be written to.
+func (c *connection) Read(p []byte) (int, error) { return c.source.Read(p) }
+
+type halfConnection struct {
+	connection
+	half interface{ CloseWrite() error }
+}
+
+func (c *halfConnection) CloseWrite() error { return c.half.CloseWrite() }

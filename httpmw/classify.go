@@ -1,0 +1,158 @@
+package httpmw
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/call"
+)
+
+// safetyOf returns what RFC 9110, section 9.2, says about repeating a method,
+// and nothing for a method that it does not define.
+func safetyOf(method string) call.Safety {
+	switch method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return call.ReadOnly
+	case http.MethodPut, http.MethodDelete:
+		return call.Idempotent
+	case http.MethodPost, http.MethodPatch, http.MethodConnect:
+		return call.Unsafe
+	}
+	return call.SafetyUnknown
+}
+
+// keyed reports whether the request carries an idempotency key, by the rule of
+// net/http itself.
+func keyed(h http.Header) bool {
+	return len(h["Idempotency-Key"]) > 0 || len(h["X-Idempotency-Key"]) > 0
+}
+
+// ofResponse classifies an answer by its status.
+func ofResponse(resp *http.Response) call.Result {
+	res := call.Result{Code: resp.StatusCode}
+	switch code := resp.StatusCode; code {
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		res.Class = call.TimedOut
+	case http.StatusTooManyRequests:
+		res.Class = call.Throttled
+		res.RetryAfter = retryAfter(resp.Header)
+	case http.StatusTooEarly:
+		res.Class = call.Throttled
+	case http.StatusServiceUnavailable:
+		res.Class = call.Unavailable
+		res.RetryAfter = retryAfter(resp.Header)
+	case http.StatusBadGateway:
+		res.Class = call.Unavailable
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		res.Class, res.NoRetry = call.ServerFault, true
+	default:
+		switch {
+		case 100 <= code && code < 400:
+			res.Class = call.OK
+		case 400 <= code && code < 500:
+			res.Class = call.ClientFault
+		case 500 <= code && code < 600:
+			res.Class = call.ServerFault
+		default: // no status of HTTP's
+			res.Class, res.NoRetry = call.ServerFault, true
+		}
+	}
+	return res
+}
+
+// retryAfter reads the header's seconds or date (RFC 9110, section 10.2.3). What
+// is broken, negative or past asks for nothing.
+func retryAfter(h http.Header) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0
+	}
+	if isDigits(v) {
+		seconds, err := strconv.ParseInt(v, 10, 64)
+		if limit := int64(maxDuration / time.Second); err != nil || seconds > limit {
+			return maxDuration // longer than anybody waits
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	date, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	return max(time.Until(date), 0)
+}
+
+const maxDuration time.Duration = 1<<63 - 1
+
+func isDigits(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+}
+
+// ofError classifies an attempt that brought no answer. sent says what a trace
+// knows about it.
+func ofError(err error, scheme string, sent sent) call.Result {
+	res := call.Result{Class: call.Unavailable, Err: err, NotSent: sent == sentNothing || provesNotSent(err)}
+	if isCertificate(err) || !isHTTP(scheme) && !isNetwork(err) {
+		res.Class = call.Permanent
+	}
+	return res
+}
+
+// isCertificate reports whether the server's certificate was refused: no repeat
+// will make it good.
+func isCertificate(err error) bool {
+	var (
+		verification *tls.CertificateVerificationError
+		authority    x509.UnknownAuthorityError
+		hostname     x509.HostnameError
+		invalid      x509.CertificateInvalidError
+	)
+	return errors.As(err, &verification) || errors.As(err, &authority) ||
+		errors.As(err, &hostname) || errors.As(err, &invalid)
+}
+
+// isNetwork reports whether err comes from a connection. For a scheme that only
+// the base transport knows, anything else is taken for a request that it cannot
+// send.
+func isNetwork(err error) bool {
+	var network net.Error
+	return errors.As(err, &network)
+}
+
+// provesNotSent reports whether an error of this type arises only before the
+// request is written.
+func provesNotSent(err error) bool {
+	var (
+		op     *net.OpError
+		record tls.RecordHeaderError
+		stream streamError
+	)
+	switch {
+	case errors.As(err, &op) && op.Op == "dial":
+		return true
+	case errors.As(err, &stream):
+		return stream.Code == refusedStream
+	}
+	return errors.As(err, &record) || isCertificate(err)
+}
+
+// streamError receives the HTTP/2 stream error of net/http, which fills any
+// struct of this shape.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string {
+	return "httpmw: HTTP/2 stream error " + strconv.Itoa(int(e.Code))
+}
+
+// refusedStream is the HTTP/2 error code by which a server says that it has not
+// processed a stream (RFC 9113, section 8.7).
+const refusedStream = 7

@@ -1,0 +1,56 @@
+// Package httpmw puts a kit into an http.Client: [Transport] is an
+// http.RoundTripper that runs every request as
+//
+//	Fallback( Retry( CircuitBreaker( Timeout( Bulkhead( request ) ) ) ) )
+//
+//	client := &http.Client{Transport: httpmw.NewTransport(nil, kit)}
+//
+// # Policies
+//
+// The keys of the kit's table are patterns in the syntax of http.ServeMux, such
+// as "GET /items/{id}", "api.example.com/" or "/". The most particular pattern
+// that matches a request applies; a layer that it leaves nil comes from the next
+// broader pattern, and at last from Default. A pattern with a host ranks before
+// every one without. The breaker, bulkhead and budget of a target are named for
+// scheme, host and port, and for the pattern that set them, never for a path.
+//
+// # What is repeated
+//
+// GET, HEAD, OPTIONS and TRACE are reads, PUT and DELETE are idempotent, POST and
+// PATCH are neither (RFC 9110, section 9.2). An Idempotency-Key header makes any
+// request repeatable, as it does for net/http; so does the Safety of a pattern
+// that names the method. Any request may be repeated of which provably nothing
+// was sent.
+//
+// A body with GetBody, which http.NewRequest sets for readers in memory, is
+// opened anew for each attempt. Of one without, up to [DefaultBufferLimit] bytes
+// are kept while they are sent; a longer one gets a single attempt.
+//
+// # What a limit bounds
+//
+// Total and Attempt run to the response headers. FirstMessage runs to the first
+// byte of the body; if it is set, RoundTrip returns when that byte is there. The
+// rest of the body is bounded by the request's context alone.
+//
+// # What an attempt holds, and until when
+//
+// The bulkhead's permit and the attempt's context live until the response's body
+// has been read to its end or closed, so a body must be closed, as ever. A status
+// that says the attempt failed is booked with the breaker at once; a good one
+// when its body ends, as a failure if that breaks. A body that nobody closes ends
+// with the request's context, and if that can never end, when it is collected.
+//
+// A failed response that is repeated is read into memory before the wait, up to
+// 64 KiB within 250 ms, which frees its connection and permit.
+//
+// # What comes back
+//
+// The last response comes back whatever its status, readable from its first
+// byte. If the call ended short of its attempts, [Stopped] tells why. Where there
+// is no response the error is the base transport's, or the kit's: it matches
+// breaker.ErrOpen, bulkhead.ErrFull, timeout.ErrExceeded or retry.ErrNoTime, also
+// through the *url.Error of http.Client.
+//
+// The response to an upgrade (101) keeps its Write and CloseWrite, and holds its
+// permit until it is closed.
+package httpmw

@@ -1,0 +1,157 @@
+package httpmw
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+)
+
+// exchange is one call under way: the attempts at one request.
+type exchange struct {
+	transport *Transport
+	call      *holdfast.Call
+	req       *http.Request
+	upload    upload
+	answer    *answer // the last attempt's, nil if it brought none
+}
+
+// attempt makes one attempt. What it leaves open, the answer holds.
+func (x *exchange) attempt(ctx context.Context) (res call.Result) {
+	h := &holder{ctx: ctx}
+	held, refusal := x.call.OpenHeld(ctx, &h.attempt)
+	if held == nil {
+		return refusal
+	}
+	settled := false
+	defer func() {
+		if !settled { // a panic or Goexit in the base or a classifier
+			h.end(call.Result{Class: call.ServerFault})
+		}
+	}()
+	x.discard() // the failed answer before, now that another attempt is made
+
+	var trace *sendTrace
+	if !x.call.MayRepeat() && x.call.MayRetry() {
+		trace = new(sendTrace)
+		held = trace.on(held)
+	}
+	resp, err := x.transport.base.RoundTrip(x.outgoing(held))
+	resp, err = sound(resp, err)
+	if err == nil {
+		err = h.opened(resp)
+	}
+	res = x.classify(ctx, h, resp, err, trace)
+	settled = true
+	if err != nil {
+		h.end(res)
+		return res
+	}
+	h.attempt.Answered()
+	x.answer = newAnswer(h, resp, res)
+	return res
+}
+
+// outgoing returns the request of one attempt: a shallow copy, which the base
+// may not change either, with a body and a context of its own.
+func (x *exchange) outgoing(ctx context.Context) *http.Request {
+	out := x.req.WithContext(ctx)
+	out.Body = x.upload.next()
+	out.GetBody = x.upload.getBody()
+	if out.Header == nil {
+		out.Header = http.Header{}
+	}
+	return out
+}
+
+// sound holds a base transport to the RoundTripper contract.
+func sound(resp *http.Response, err error) (*http.Response, error) {
+	switch {
+	case err != nil:
+		if resp != nil && resp.Body != nil {
+			resp.Body.Close()
+		}
+		return nil, err
+	case resp == nil:
+		return nil, errors.New("httpmw: the base transport returned neither a response nor an error")
+	case resp.Body == nil:
+		resp.Body = http.NoBody
+	}
+	return resp, nil
+}
+
+// classify gives the attempt its verdict. Nobody looks at the error again.
+func (x *exchange) classify(ctx context.Context, h *holder, resp *http.Response, err error, trace *sendTrace) call.Result {
+	var res call.Result
+	if err != nil {
+		res = ofError(err, x.req.URL.Scheme, trace.sent())
+	} else {
+		res = ofResponse(resp)
+	}
+	res = h.attempt.Judge(ctx, res)
+	if amend := x.transport.options.classifier; amend != nil {
+		res = amend(resp, err, res)
+	}
+	res = x.call.Classify(ctx, res)
+	if !x.upload.repeatable() {
+		res.NoRetry = true
+	}
+	return res
+}
+
+// prepare makes ready for a repeat while the back-off runs: the failed answer
+// gives back what it holds, and the body is rewound.
+func (x *exchange) prepare(ctx context.Context) error {
+	if x.answer != nil {
+		x.answer.park(ctx)
+	}
+	return x.upload.rewind(ctx)
+}
+
+// discard drops the answer of an attempt that was followed by another, or whose
+// call ended otherwise.
+func (x *exchange) discard() {
+	if x.answer != nil {
+		x.answer.drop()
+		x.answer = nil
+	}
+}
+
+// finish ends the call: with the fallback's answer, the last response or the
+// error.
+func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
+	answer, err := x.call.Fallback(ctx)
+	if answer != nil {
+		x.discard()
+		return x.substitute(answer)
+	}
+	if err != nil || x.answer == nil {
+		x.discard()
+		return nil, err
+	}
+	resp := x.answer.resp
+	resp.Request = x.req
+	if stopped := x.call.Stopped(); stopped != nil {
+		resp.Request = withStopped(x.req, stopped)
+	}
+	return resp, nil
+}
+
+// substitute returns a fallback's answer as the response to the request.
+func (x *exchange) substitute(answer any) (*http.Response, error) {
+	resp, ok := answer.(*http.Response)
+	if !ok || resp == nil {
+		return nil, fmt.Errorf("httpmw: the fallback of %q returned a %T, not a *http.Response", x.call.Info().Method, answer)
+	}
+	if resp.Body == nil {
+		resp.Body = http.NoBody
+	}
+	if resp.Header == nil {
+		resp.Header = http.Header{}
+	}
+	resp.Request = x.req
+	return resp, nil
+}

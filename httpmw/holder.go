@@ -1,0 +1,113 @@
+package httpmw
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+)
+
+// holder is what an attempt holds until its response body ends. It must not
+// refer to the body's wrapper, which ends it too when it is collected.
+type holder struct {
+	attempt holdfast.Attempt
+	ctx     context.Context // the caller's
+
+	reading, abandoned atomic.Bool
+}
+
+// end books the result, unless one is booked, and gives everything back.
+func (h *holder) end(res call.Result) {
+	defer h.attempt.Release() // a hook may panic in Book
+	h.attempt.Book(h.ctx, res)
+}
+
+// fail ends the attempt with an error from reading its body.
+func (h *holder) fail(err error) {
+	h.end(h.attempt.Judge(h.ctx, call.Result{Class: call.Unavailable, Err: err}))
+}
+
+// abandon ends the attempt because its caller's context is done. A Read that is
+// waiting then knows better what became of the body, and ends it itself.
+func (h *holder) abandon() {
+	h.abandoned.Store(true)
+	if !h.reading.Load() {
+		h.end(call.Result{Class: call.Canceled})
+	}
+}
+
+// read reads from body and reports how the attempt ends if it does.
+func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
+	h.reading.Store(true)
+	n, err := body.Read(p)
+	h.reading.Store(false)
+	switch {
+	case err == io.EOF:
+		h.end(good)
+	case err != nil:
+		h.fail(err)
+	case h.abandoned.Load():
+		h.end(call.Result{Class: call.Canceled})
+	}
+	return n, err
+}
+
+// opened ends the limits that the headers and the first byte of the body end. If
+// one has passed before, the attempt's context is cancelled and the response of
+// no use.
+func (h *holder) opened(resp *http.Response) error {
+	err := h.attempt.Opened()
+	if err == nil && h.attempt.AwaitsFirst() && ofResponse(resp).Class == call.OK && !isSwitch(resp) {
+		err = awaitFirst(resp)
+	}
+	if late := h.attempt.Delivered(); late != nil {
+		err = late
+	}
+	if err != nil {
+		resp.Body.Close()
+	}
+	return err
+}
+
+// awaitFirst reads the first bytes of a body and puts them back. An empty body
+// has arrived whole.
+func awaitFirst(resp *http.Response) error {
+	var buf [512]byte
+	for {
+		n, err := resp.Body.Read(buf[:])
+		if n > 0 || err == io.EOF {
+			resp.Body = &prefixed{append([]byte(nil), buf[:n]...), err, resp.Body}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// prefixed is a body whose first bytes, and the error that came with them, were
+// read already.
+type prefixed struct {
+	first []byte
+	err   error
+	io.ReadCloser
+}
+
+func (b *prefixed) Read(p []byte) (int, error) {
+	if len(b.first) > 0 {
+		n := copy(p, b.first)
+		b.first = b.first[n:]
+		return n, nil
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	return b.ReadCloser.Read(p)
+}
+
+func isSwitch(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusSwitchingProtocols
+}

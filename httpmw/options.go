@@ -1,0 +1,57 @@
+package httpmw
+
+import (
+	"net/http"
+
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/check"
+)
+
+// DefaultBufferLimit is how much of a request body that has no GetBody is kept
+// for a repeat, in bytes.
+const DefaultBufferLimit = 64 << 10
+
+// Option configures a [Transport].
+type Option func(*options, *check.Faults)
+
+type options struct {
+	bufferLimit int64
+	classifier  func(*http.Response, error, call.Result) call.Result
+}
+
+func collect(opts []Option) (options, error) {
+	o := options{bufferLimit: DefaultBufferLimit}
+	var faults check.Faults
+	for _, apply := range opts {
+		if apply != nil {
+			apply(&o, &faults)
+		}
+	}
+	return o, faults.Err("httpmw")
+}
+
+// WithBufferLimit sets how many bytes of a request body without GetBody are kept
+// while they are sent, so that the request can be repeated. A longer body gets
+// one attempt. 0 keeps nothing. It holds for requests that may be repeated;
+// of others nothing is kept. The default is [DefaultBufferLimit].
+func WithBufferLimit(bytes int64) Option {
+	return func(o *options, faults *check.Faults) {
+		if bytes < 0 {
+			faults.Add("WithBufferLimit", bytes, "must not be negative")
+		}
+		o.bufferLimit = bytes
+	}
+}
+
+// WithClassifier sets a function that amends the verdict on an attempt and sees
+// its response, or the error if there is none. It may read the response's
+// header, but not its body. It runs before the policy's Classify. If it panics
+// the attempt counts as a failure and the panic goes on.
+func WithClassifier(classify func(*http.Response, error, call.Result) call.Result) Option {
+	return func(o *options, faults *check.Faults) {
+		if classify == nil {
+			faults.Add("WithClassifier", nil, "must not be nil")
+		}
+		o.classifier = classify
+	}
+}

@@ -1,0 +1,126 @@
+package httpmw
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/wire"
+)
+
+// table finds the policy of a request.
+type table struct {
+	binding *holdfast.Binding
+	mux     *http.ServeMux // nil if the table is empty
+}
+
+func newTable(k *holdfast.Kit) (*table, error) {
+	binding, err := k.Bind(protocol)
+	if err != nil {
+		return nil, err
+	}
+	return &table{binding, muxOf(binding.Keys())}, nil
+}
+
+// muxOf returns a ServeMux that serves nothing: it is the matcher for its own
+// pattern syntax.
+func muxOf(keys []string) *http.ServeMux {
+	if len(keys) == 0 {
+		return nil
+	}
+	mux := http.NewServeMux()
+	for _, key := range keys {
+		mux.Handle(key, http.NotFoundHandler())
+	}
+	return mux
+}
+
+// find returns the policy of a request and the name it goes by: the pattern that
+// matches, or the HTTP method alone. It is never the raw path, so that the names
+// stay few and hold no secret.
+func (t *table) find(req *http.Request) (*holdfast.Method, string) {
+	if key := match(t.mux, req); key != "" {
+		return t.binding.Method(key), key
+	}
+	return t.binding.Default(), methodOf(req)
+}
+
+// match returns the pattern that the request matches, "" if none does.
+func match(mux *http.ServeMux, req *http.Request) string {
+	if mux == nil {
+		return ""
+	}
+	host := req.Host
+	if host == "" {
+		host = req.URL.Host
+	}
+	// ServeMux reads a server's request: these three fields of it.
+	_, key := mux.Handler(&http.Request{Method: methodOf(req), Host: strings.ToLower(host), URL: req.URL})
+	return key
+}
+
+func methodOf(req *http.Request) string {
+	if req.Method == "" {
+		return http.MethodGet
+	}
+	return req.Method
+}
+
+// target names the dependency of a URL: scheme, host and port.
+func target(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	if u.Port() == "" {
+		switch u.Scheme {
+		case "http":
+			host = strings.TrimSuffix(host, ":") + ":80"
+		case "https":
+			host = strings.TrimSuffix(host, ":") + ":443"
+		}
+	}
+	return u.Scheme + "://" + host
+}
+
+// protocol is how HTTP names methods: patterns in http.ServeMux's syntax.
+var protocol = wire.Protocol{
+	Name: "http",
+	Parse: func(name string) (string, error) {
+		p, err := parsePattern(name)
+		return p.String(), err
+	},
+	Conflict:  conflict,
+	Broader:   broader,
+	OneMethod: func(key string) bool { return methodOfKey(key) != "" },
+	Declared: func(key string) call.Safety {
+		if method := methodOfKey(key); method != "" {
+			return safetyOf(method)
+		}
+		return call.SafetyUnknown
+	},
+	Find: findByName,
+	Waits: wire.Waits{
+		Attempt:      "to the response headers",
+		FirstMessage: "the first byte of the body",
+		Rest:         "the rest of the body",
+	},
+}
+
+func methodOfKey(key string) string {
+	p, _ := parsePattern(key)
+	return p.method
+}
+
+// findByName reads "GET /items/7" or "GET https://host/items/7" for Kit.Explain.
+func findByName(name string, keys []string) (full, key string, declared call.Safety, ok bool) {
+	method, address, found := strings.Cut(name, " ")
+	if !found {
+		method, address = http.MethodGet, name
+	}
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || !isToken(method) || !strings.HasPrefix(u.Path, "/") {
+		return "", "", call.SafetyUnknown, false
+	}
+	key = match(muxOf(keys), &http.Request{Method: method, URL: u})
+	return method + " " + u.Host + u.Path, key, safetyOf(method), true
+}

@@ -1,0 +1,81 @@
+package httpmw
+
+import (
+	"net/http"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+)
+
+// Transport is an http.RoundTripper that makes every request by the policies of
+// a kit. It keeps the RoundTripper contract: the caller's request is not
+// changed and its body is always closed, and a response is returned whatever its
+// status, readable from its first byte. It is safe for concurrent use.
+type Transport struct {
+	base    http.RoundTripper
+	table   *table
+	options options
+}
+
+// New returns a Transport over base; nil is http.DefaultTransport. The error
+// names every entry of the kit's table that is no pattern in http.ServeMux's
+// syntax, and every bad option.
+func New(base http.RoundTripper, k *holdfast.Kit, opts ...Option) (*Transport, error) {
+	o, err := collect(opts)
+	if err != nil {
+		return nil, err
+	}
+	table, err := newTable(k)
+	if err != nil {
+		return nil, err
+	}
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return &Transport{base, table, o}, nil
+}
+
+// NewTransport is [New] for a table that is known to be right, such as a literal
+// in the program. It panics if it is not, as regexp.MustCompile does.
+func NewTransport(base http.RoundTripper, k *holdfast.Kit, opts ...Option) *Transport {
+	t, err := New(base, k, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+// RoundTrip makes the call. See the package's documentation for what ends its
+// limits and what is retried.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := sendable(req); err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	method, name := t.table.find(req)
+	info := call.Info{Target: target(req.URL), Method: name, Safety: safetyOf(req.Method)}
+	c, ctx, err := method.Begin(req.Context(), info, holdfast.Terms{Keyed: keyed(req.Header)})
+	if err != nil {
+		closeBody(req)
+		return nil, err
+	}
+	x := exchange{transport: t, call: &c, req: req, upload: newUpload(req, t.options.bufferLimit, &c)}
+	defer x.upload.finish() // whatever ends the call, a panic included
+	for res := (call.Result{}); c.Next(ctx, res, x.prepare); {
+		res = x.attempt(ctx)
+	}
+	return x.finish(ctx)
+}
+
+// CloseIdleConnections forwards to the base transport.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+func closeBody(req *http.Request) {
+	if req != nil && req.Body != nil {
+		req.Body.Close()
+	}
+}

@@ -32,6 +32,7 @@ func (a *answer) park(ctx context.Context) {
 // drop gives up a response. What is not parked is read for a while first, aside
 // from the call, so that its connection can be used again.
 func (a *answer) drop() {
+	a.holder.attempt.ReleasePermit()
 	body := a.resp.Body
 	if a.parked || body == http.NoBody || a.holder.ctx.Err() != nil {
 		body.Close()

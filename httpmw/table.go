@@ -98,7 +98,8 @@ var protocol = wire.Protocol{
 		}
 		return call.SafetyUnknown
 	},
-	Find: findByName,
+	DeclaresAll: true,
+	Find:        findByName,
 	Waits: wire.Waits{
 		Attempt:      "to the response headers",
 		FirstMessage: "the first byte of the body",

@@ -1,0 +1,521 @@
+package httpmw_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/internal/memnet"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+func staleAnswer(_ context.Context, f fallback.Failure) (any, error) {
+	if f.Info.Safety != call.ReadOnly {
+		return nil, errors.New("asked for a write")
+	}
+	return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("stale"))}, nil
+}
+
+// narrow is a policy with one permit and a silent queue.
+func narrow() holdfast.Policy {
+	p := quick()
+	p.Bulkhead = &bulkhead.Config{Limit: 1}
+	return p
+}
+
+// dripping answers with its headers and then one piece each pause.
+func dripping(pieces int, pause time.Duration, piece string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(200)
+		for range pieces {
+			w.(http.Flusher).Flush()
+			select {
+			case <-time.After(pause):
+			case <-r.Context().Done():
+				return
+			}
+			_, _ = io.WriteString(w, piece)
+		}
+	}
+}
+
+// H3, T1, T3: the attempt's limit ends with the headers, its context with the
+// body (D050).
+func TestD050_TheLimitDoesNotHitTheBody(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		piece := strings.Repeat("x", 50<<10)
+		s := start(t, proto, quick(), answers(dripping(20, 30*time.Millisecond, piece)))
+		begin := time.Now()
+		_, body, err := s.get(t, "/")
+		require.NoError(t, err)
+		require.Len(t, body, 20*len(piece))
+		require.GreaterOrEqual(t, time.Since(begin), 600*time.Millisecond)
+	})
+}
+
+// H3, K2: permit and ticket live to the end of the body, whichever end comes
+// first, and come back once (D056).
+func TestK2_ThePermitLivesAsLongAsTheBody(t *testing.T) {
+	ends := map[string]func(t *testing.T, resp *http.Response, cancel context.CancelFunc){
+		"EOF": func(t *testing.T, resp *http.Response, _ context.CancelFunc) {
+			_, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+		},
+		"an early Close": func(t *testing.T, resp *http.Response, _ context.CancelFunc) {
+			require.NoError(t, resp.Body.Close())
+		},
+		"three Closes at once": func(t *testing.T, resp *http.Response, _ context.CancelFunc) {
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() { _ = resp.Body.Close() })
+			}
+			wg.Wait()
+		},
+		"the caller's context, nobody reading": func(_ *testing.T, _ *http.Response, cancel context.CancelFunc) { cancel() },
+		"the caller's context, in a Read": func(t *testing.T, resp *http.Response, cancel context.CancelFunc) {
+			time.AfterFunc(time.Millisecond, cancel)
+			_, err := io.ReadAll(resp.Body)
+			require.ErrorIs(t, err, context.Canceled)
+		},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			overEach(t, func(t *testing.T, proto memnet.Proto) {
+				s := start(t, proto, narrow(), answers(dripping(3, 10*time.Millisecond, "piece")))
+				for range 10 {
+					ctx, cancel := context.WithCancel(t.Context())
+					resp, err := s.client.Do(s.request(t, ctx, http.MethodGet, "/", ""))
+					require.NoError(t, err)
+					_, _, err = s.get(t, "/")
+					require.ErrorIs(t, err, bulkhead.ErrFull, "the permit is out")
+					end(t, resp, cancel)
+					synctest.Wait()
+					cancel()
+				}
+				_, body, err := s.get(t, "/")
+				require.NoError(t, err, "every permit is back, and none of the ends was a failure")
+				require.Equal(t, "piecepiecepiece", body)
+				_, _, err = s.get(t, "/")
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// H3: a status that says failure is booked at the headers, a good one when its
+// body has come whole: a body that breaks is a failure.
+func TestH3_ABodyThatBreaksIsAFailure(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		p := narrow()
+		p.Retry = retry.Off()
+		s := start(t, proto, p, answers(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, "some")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}))
+		for range 5 {
+			_, body, err := s.get(t, "/")
+			require.Error(t, err)
+			require.Equal(t, "some", body)
+		}
+		_, _, err := s.get(t, "/")
+		require.ErrorIs(t, err, breaker.ErrOpen)
+	})
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		p := quick()
+		p.Retry = retry.Off()
+		s := start(t, proto, p, answers(status(500, "not read")))
+		for range 5 {
+			resp, err := s.client.Do(s.request(t, t.Context(), http.MethodGet, "/", ""))
+			require.NoError(t, err)
+			defer resp.Body.Close()
+		}
+		_, _, err := s.get(t, "/")
+		require.ErrorIs(t, err, breaker.ErrOpen, "nobody has closed a body yet")
+	})
+}
+
+// A silent body under the caller's deadline alone is the dependency's failure.
+func TestABodyThatFallsSilentIsAFailure(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		p := narrow()
+		p.Retry = retry.Off()
+		s := start(t, proto, p, answers(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "some")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}))
+		for range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			_, body, err := s.do(t, s.request(t, ctx, http.MethodGet, "/", ""))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, "some", body)
+			cancel()
+		}
+		_, _, err := s.get(t, "/")
+		require.ErrorIs(t, err, breaker.ErrOpen)
+	})
+}
+
+// D035, H3: bodies that are thrown away give their connection back before the
+// next attempt.
+func TestD035_DiscardedBodiesFreeTheirConnection(t *testing.T) {
+	for name, size := range map[string]int{"empty": 0, "small": 4 << 10, "just the limit": 64 << 10} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				body := strings.Repeat("e", size)
+				s := start(t, memnet.HTTP1, narrow(), answers(status(503, body), status(503, body), status(200, "fine")))
+				s.Transport.MaxConnsPerHost = 1
+				_, got, err := s.get(t, "/")
+				require.NoError(t, err)
+				require.Equal(t, "fine", got)
+				require.Len(t, s.script.hits(), 3)
+				require.Equal(t, 1, s.Wire.Accepted())
+			})
+		})
+	}
+}
+
+// R7, H1: the last response comes back whole, whatever stopped the retries, and
+// Stopped tells which (D034).
+func TestR7_TheLastResponseComesBackWhole(t *testing.T) {
+	sizes := map[string]int{"small": 10, "larger than is kept": 200 << 10}
+	stops := map[string]struct {
+		policy func() holdfast.Policy
+		reason error
+		hits   int
+	}{
+		"attempts used up": {quick, nil, 3},
+		"budget": {func() holdfast.Policy {
+			p := quick()
+			p.Retry.Budget = retry.Budget{Initial: 1, PerSecond: 1e-6}
+			return p
+		}, retry.ErrBudget, 2},
+		"time": {func() holdfast.Policy {
+			p := quick()
+			p.Timeout = &timeout.Limits{Total: 15 * time.Millisecond}
+			return p
+		}, retry.ErrNoTime, 2},
+		"breaker open": {func() holdfast.Policy {
+			p := quick()
+			p.Breaker.Consecutive = 2
+			return p
+		}, breaker.ErrOpen, 2},
+	}
+	for name, stop := range stops {
+		for kind, size := range sizes {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				overEach(t, func(t *testing.T, proto memnet.Proto) {
+					body := strings.Repeat("b", size)
+					s := start(t, proto, stop.policy(), answers(status(503, body)))
+					resp, err := s.client.Do(s.request(t, t.Context(), http.MethodGet, "/", ""))
+					require.NoError(t, err)
+					require.Equal(t, 503, resp.StatusCode)
+					require.Equal(t, body, readAll(t, resp.Body))
+					require.Len(t, s.script.hits(), stop.hits)
+					stopped := httpmw.Stopped(resp)
+					if stop.reason == nil {
+						require.Nil(t, stopped)
+						return
+					}
+					require.NotNil(t, stopped)
+					require.ErrorIs(t, stopped, stop.reason)
+					require.Equal(t, stop.hits, stopped.Attempts)
+				})
+			})
+		}
+	}
+	require.Nil(t, httpmw.Stopped(nil))
+	require.Nil(t, httpmw.Stopped(&http.Response{}))
+}
+
+// R7: a repeat that the bulkhead refuses leaves the response, read before the
+// wait or still open.
+func TestR7_ARefusedRepeatLeavesTheResponse(t *testing.T) {
+	for _, size := range []int{10, 200 << 10} {
+		overEach(t, func(t *testing.T, proto memnet.Proto) {
+			body := strings.Repeat("b", size)
+			s := start(t, proto, narrow(), answers(status(503, body), dripping(1, 50*time.Millisecond, "slow")))
+			var resp *http.Response
+			var err error
+			finished := make(chan struct{})
+			go func() {
+				defer close(finished)
+				resp, err = s.client.Do(s.request(t, t.Context(), http.MethodGet, "/", ""))
+			}()
+			time.Sleep(5 * time.Millisecond) // K2, D057: no permit is held during the back-off
+			other, otherErr := s.client.Do(s.request(t, t.Context(), http.MethodGet, "/", ""))
+			require.NoError(t, otherErr)
+			<-finished
+			require.NoError(t, err)
+			require.Equal(t, body, readAll(t, resp.Body))
+			require.ErrorIs(t, httpmw.Stopped(resp), bulkhead.ErrFull)
+			require.Equal(t, "slow", readAll(t, other.Body))
+		})
+	}
+}
+
+// R7: a failed body too slow to be read does not hold the call up, and is whole
+// if it comes back after all.
+func TestR7_ASlowFailedBodyIsNotWaitedFor(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		slow := func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(503)
+			dripping(4, time.Second, "drop")(w, r)
+		}
+		p := quick()
+		p.Breaker.Consecutive = 2
+		s := start(t, proto, p, answers(slow))
+		begin := time.Now()
+		resp, err := s.client.Do(s.request(t, t.Context(), http.MethodGet, "/", ""))
+		require.NoError(t, err)
+		require.Less(t, time.Since(begin), time.Second)
+		require.Equal(t, "dropdropdropdrop", readAll(t, resp.Body))
+		require.ErrorIs(t, httpmw.Stopped(resp), breaker.ErrOpen)
+		require.Len(t, s.script.hits(), 2)
+	})
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		slow := func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(503)
+			dripping(4, time.Second, "drop")(w, r)
+		}
+		s := start(t, proto, narrow(), answers(slow, status(200, "fine")))
+		_, body, err := s.get(t, "/")
+		require.NoError(t, err)
+		require.Equal(t, "fine", body)
+	})
+}
+
+// A caller who cancels during the back-off gets its own error, and nothing is
+// left open.
+func TestACallerThatLeavesDuringTheWait(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		p := narrow()
+		p.Retry.Backoff.Base = time.Second
+		p.Retry.Backoff.Cap = time.Second
+		s := start(t, proto, p, answers(status(503, strings.Repeat("b", 200<<10)), status(200, "fine")))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(100*time.Millisecond, cancel)
+		begin := time.Now()
+		_, _, err := s.do(t, s.request(t, ctx, http.MethodGet, "/", ""))
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 100*time.Millisecond, time.Since(begin))
+		_, body, err := s.get(t, "/")
+		require.NoError(t, err)
+		require.Equal(t, "fine", body)
+	})
+}
+
+// T4 for HTTP: with FirstMessage set the response is returned with its first
+// byte, and an attempt that stays silent behind its headers is repeated.
+func TestT4_AnAttemptWithoutAFirstByteIsRepeated(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		p := narrow()
+		p.Timeout = &timeout.Limits{Attempt: 50 * time.Millisecond, FirstMessage: 100 * time.Millisecond}
+		s := start(t, proto, p, answers(
+			dripping(1, time.Second, "never"),
+			dripping(3, 80*time.Millisecond, "tok"),
+		))
+		begin := time.Now()
+		resp, err := s.client.Do(s.request(t, t.Context(), http.MethodGet, "/", ""))
+		require.NoError(t, err)
+		require.Equal(t, 190*time.Millisecond, time.Since(begin), "limit, wait, first byte")
+		require.Equal(t, "toktoktok", readAll(t, resp.Body))
+		require.Len(t, s.script.hits(), 2)
+	})
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		p := quick()
+		p.Timeout = &timeout.Limits{FirstMessage: 100 * time.Millisecond}
+		p.Retry = retry.Off()
+		s := start(t, proto, p, answers(dripping(1, time.Second, "never")))
+		for range 5 {
+			_, _, err := s.get(t, "/")
+			require.ErrorIs(t, err, timeout.ErrExceeded)
+			require.ErrorContains(t, err, "FirstMessage limit of 100ms exceeded")
+		}
+		_, _, err := s.get(t, "/")
+		require.ErrorIs(t, err, breaker.ErrOpen)
+	})
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		p := quick()
+		p.Timeout = &timeout.Limits{FirstMessage: 100 * time.Millisecond}
+		s := start(t, proto, p, answers(status(204, ""), status(200, "")))
+		for range 2 {
+			_, body, err := s.get(t, "/")
+			require.NoError(t, err, "an empty body has arrived whole")
+			require.Empty(t, body)
+		}
+	})
+}
+
+// B1: a body that nobody closes, on a context that never ends, gives its permit
+// back when it is collected. Outside a bubble: the collector's functions run
+// there.
+func TestB1_AnAbandonedBodyIsCollected(t *testing.T) {
+	p := narrow()
+	k, err := holdfast.New(holdfast.Config{Default: p})
+	require.NoError(t, err)
+	s := memnet.Start(t, memnet.HTTP1, answers(dripping(100, time.Millisecond, "piece")))
+	client := &http.Client{Transport: httpmw.NewTransport(s.Transport, k)}
+	abandon := func() {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, s.URL, nil)
+		require.NoError(t, err)
+		_, err = client.Do(req) //nolint:bodyclose // that is the point
+		require.NoError(t, err)
+	}
+	abandon()
+	require.Eventually(t, func() bool { // real time: the collector has no virtual one
+		runtime.GC()
+		resp, err := client.Get(s.URL)
+		if err != nil {
+			return false
+		}
+		return resp.Body.Close() == nil
+	}, 10*time.Second, time.Millisecond)
+}
+
+// B1: a panic in the base or in a classifier is a failure, goes on, and leaves no
+// permit behind.
+func TestB1_PanicsInTheBaseAndTheClassifier(t *testing.T) {
+	for name, parts := range map[string]struct {
+		base       roundTripper
+		classifier func(*http.Response, error, call.Result) call.Result
+	}{
+		"base": {func(*http.Request) (*http.Response, error) { panic("boom") }, nil},
+		"classifier": {
+			func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("x"))}, nil
+			},
+			func(*http.Response, error, call.Result) call.Result { panic("boom") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := narrow()
+				p.Retry = retry.Off()
+				k, err := holdfast.New(holdfast.Config{Default: p})
+				require.NoError(t, err)
+				var opts []httpmw.Option
+				if parts.classifier != nil {
+					opts = append(opts, httpmw.WithClassifier(parts.classifier))
+				}
+				tr := httpmw.NewTransport(parts.base, k, opts...)
+				req, err := http.NewRequest(http.MethodGet, "http://api.test/", nil)
+				require.NoError(t, err)
+				for range 5 {
+					require.PanicsWithValue(t, "boom", func() { _, _ = tr.RoundTrip(req) })
+				}
+				_, err = tr.RoundTrip(req)
+				require.ErrorIs(t, err, breaker.ErrOpen)
+			})
+		})
+	}
+}
+
+// H1: a fallback's answer is a response to the request; its own failure is an
+// error in which both are found.
+func TestF5_AFallbackAnswersARead(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		p := narrow()
+		p.Fallback = &fallback.Policy{Answer: staleAnswer}
+		s := start(t, proto, p, answers(status(503, "down")))
+		resp, err := s.client.Do(s.request(t, t.Context(), http.MethodGet, "/", ""))
+		require.NoError(t, err)
+		require.Equal(t, "stale", readAll(t, resp.Body))
+		require.NotNil(t, resp.Request)
+
+		code, body, err := s.do(t, s.request(t, t.Context(), http.MethodPost, "/", "x")) // D060
+		require.NoError(t, err)
+		require.Equal(t, 503, code)
+		require.Equal(t, "down", body)
+		synctest.Wait()
+	})
+	overEach(t, func(t *testing.T, proto memnet.Proto) { // D063
+		p := quick()
+		p.Fallback = &fallback.Policy{Answer: staleAnswer}
+		s := start(t, proto, p, answers(status(404, "no such item")))
+		code, body, err := s.get(t, "/")
+		require.NoError(t, err)
+		require.Equal(t, 404, code)
+		require.Equal(t, "no such item", body)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		second := errors.New("no copy")
+		p := quick()
+		p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return nil, second }}
+		s := start(t, memnet.HTTP1, p, answers(status(200, "")))
+		s.Wire.Refuse(true)
+		_, _, err := s.get(t, "/")
+		require.ErrorIs(t, err, second)
+		var op *net.OpError
+		require.ErrorAs(t, err, &op)
+
+		p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return "text", nil }}
+		s = start(t, memnet.HTTP1, p, answers(status(500, "")))
+		_, _, err = s.get(t, "/")
+		require.ErrorContains(t, err, "returned a string, not a *http.Response")
+		synctest.Wait()
+	})
+}
+
+// H1: an upgraded connection keeps its Write, lives beyond the limit and gives
+// its permit back at Close.
+func TestH1_AnUpgradedConnectionLivesToItsClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, memnet.HTTP1, narrow(), answers(func(w http.ResponseWriter, _ *http.Request) {
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			_ = rw.Flush()
+			line, _ := rw.ReadString('\n')
+			fmt.Fprintf(rw, "echo %s", line)
+			_ = rw.Flush()
+		}))
+		req := s.request(t, t.Context(), http.MethodGet, "/", "")
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", "echo")
+		resp, err := s.client.Do(req)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
+		w, ok := resp.Body.(io.Writer)
+		require.True(t, ok)
+		time.Sleep(time.Minute)
+		_, err = io.WriteString(w, "hello\n")
+		require.NoError(t, err)
+		line, err := bufio.NewReader(resp.Body).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "echo hello\n", line)
+		_, err = resp.Body.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
+		_, _, err = s.get(t, "/")
+		require.ErrorIs(t, err, bulkhead.ErrFull, "EOF of one half is not the end")
+		require.NoError(t, resp.Body.Close())
+		synctest.Wait()
+		resp, err = s.client.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+	})
+}

@@ -3,6 +3,7 @@ package httpmw_test
 import (
 	"context"
 	"io"
+	"log"
 	"net/http"
 	"strings"
 	"sync"
@@ -91,7 +92,9 @@ func startTable(t *testing.T, proto memnet.Proto, c holdfast.Config, s *script, 
 	t.Helper()
 	k, err := holdfast.New(c)
 	require.NoError(t, err)
-	server := memnet.Start(t, proto, s)
+	server := memnet.Start(t, proto, s, func(s *http.Server, _ *http.Transport) {
+		s.ErrorLog = log.New(io.Discard, "", 0) // cut handshakes and the like are meant
+	})
 	transport, err := httpmw.New(server.Transport, k, opts...)
 	require.NoError(t, err)
 	return &setup{server, transport, &http.Client{Transport: transport}, s}

@@ -18,14 +18,14 @@ import (
 type upload struct {
 	req   *http.Request
 	limit int64        // of what is kept
-	body  *attemptBody // of the last attempt, nil before the first
-	spare *attemptBody // made ready for the next
+	spare *attemptBody // made ready for the next attempt
 
-	mu     sync.Mutex // guards what follows: a transport may read and close late
-	kept   []byte     // read from req.Body so far, unless lost
-	lost   bool       // more was read than may be kept
-	last   bool       // no further attempt: a Close is the caller's body's
-	closed bool       // req.Body is
+	mu     sync.Mutex   // guards what follows: a transport may read and close late
+	body   *attemptBody // of the last attempt, nil before the first; the caller's goroutine alone writes it
+	kept   []byte       // read from req.Body so far, unless lost
+	lost   bool         // more was read than may be kept
+	last   bool         // no further attempt: a Close is the caller's body's
+	closed bool         // req.Body is
 }
 
 func newUpload(req *http.Request, limit int64, c *holdfast.Call) upload {
@@ -39,15 +39,15 @@ func newUpload(req *http.Request, limit int64, c *holdfast.Call) upload {
 func (u *upload) empty() bool { return u.req.Body == nil || u.req.Body == http.NoBody }
 
 // first returns the body of the first attempt.
-func (u *upload) first() io.ReadCloser {
-	u.body = newAttemptBody(u)
+func (u *upload) first() *attemptBody {
+	body := newAttemptBody(u)
 	if u.req.GetBody != nil {
-		u.body.source = u.req.Body
+		body.source = u.req.Body
 		u.closed = true // with the attempt's body
 	} else {
-		u.body.source = &keeper{upload: u}
+		body.source = &keeper{upload: u}
 	}
-	return u.body
+	return body
 }
 
 // getBody returns what net/http reopens the body with when it repeats a request
@@ -104,11 +104,14 @@ func (u *upload) next() io.ReadCloser {
 	if u.empty() {
 		return u.req.Body
 	}
+	next := u.spare
 	if u.body == nil {
-		return u.first()
+		next = u.first()
 	}
-	u.body, u.spare = u.spare, nil
-	return u.body
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.body, u.spare = next, nil
+	return next
 }
 
 // finish says that no further attempt follows: the caller's body is closed now,

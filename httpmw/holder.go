@@ -39,18 +39,21 @@ func (h *holder) abandon() {
 	}
 }
 
-// read reads from body and reports how the attempt ends if it does.
+// read reads from body and ends the attempt if the body has ended. Where it has
+// not, a context that was done in the meantime is made good.
 func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
 	h.reading.Store(true)
 	n, err := body.Read(p)
-	h.reading.Store(false)
-	switch {
-	case err == io.EOF:
+	switch err {
+	case nil:
+		h.reading.Store(false)
+		if h.abandoned.Load() {
+			h.end(call.Result{Class: call.Canceled})
+		}
+	case io.EOF:
 		h.end(good)
-	case err != nil:
+	default:
 		h.fail(err)
-	case h.abandoned.Load():
-		h.end(call.Result{Class: call.Canceled})
 	}
 	return n, err
 }

@@ -75,8 +75,9 @@ func (c *Conn) Close() error {
 	if !c.link.listener.forget(c) {
 		return c.opError("close", net.ErrClosed)
 	}
-	c.out.set(func() { c.out.writeClosed = true })
+	// This end first: it must not read what the other writes on seeing the end.
 	c.in.set(func() { c.in.readClosed = true })
+	c.out.set(func() { c.out.writeClosed = true })
 	// No timer stays behind.
 	c.in.setDeadline(&c.in.read, time.Time{})
 	c.out.setDeadline(&c.out.write, time.Time{})

@@ -92,7 +92,7 @@ func (b *Bulkhead) Acquire(ctx context.Context) (Permit, error) {
 func (b *Bulkhead) tryTake() bool {
 	for {
 		s := b.state.Load()
-		if s/permit >= b.limit.Load() {
+		if s&waiting != 0 || s/permit >= b.limit.Load() {
 			return false
 		}
 		if b.state.CompareAndSwap(s, s+permit) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,110 +166,6 @@ func TestK1_AWaitEndsWithMaxWaitOrTheContext(t *testing.T) {
 	}
 }
 
-func TestD055_AWaiterThatGaveUpGetsNoPermit(t *testing.T) {
-	// Also K1.
-	const capacity, waiters = 8, 100
-	for name, ctx := range map[string]func() (context.Context, context.CancelFunc){
-		"MaxWait": func() (context.Context, context.CancelFunc) { return context.WithCancel(context.Background()) },
-		"context": func() (context.Context, context.CancelFunc) {
-			return context.WithTimeout(context.Background(), 5*time.Millisecond)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBulkhead(t, Config{Limit: capacity, Queue: waiters, MaxWait: 10 * time.Millisecond})
-				for range 20 {
-					release := hold(t, b, capacity)
-					var wg sync.WaitGroup
-					for range waiters {
-						wg.Go(func() {
-							ctx, cancel := ctx()
-							defer cancel()
-							if _, err := b.Acquire(ctx); err == nil {
-								t.Error("got a permit that nobody gave back")
-							}
-						})
-					}
-					synctest.Wait()
-					require.Equal(t, waiters, b.Waiting())
-					wg.Wait()
-					require.Zero(t, b.Waiting())
-					for range capacity {
-						release()
-					}
-					release = hold(t, b, capacity)
-					for range capacity {
-						release()
-					}
-					require.True(t, b.Idle())
-				}
-			})
-		})
-	}
-}
-
-func TestD055_APermitGrantedAsTheWaiterGivesUpIsPassedOn(t *testing.T) {
-	// Also K1. The permit comes back, and the first waiter's context or MaxWait
-	// ends, at the same instant of virtual time; the runtime picks the order.
-	synctest.Test(t, func(t *testing.T) {
-		const rounds = 200
-		served := 0
-		for round := range rounds {
-			b := newBulkhead(t, Config{Limit: 1, Queue: 2, MaxWait: 10 * time.Millisecond})
-			release := hold(t, b, 1)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			if round%2 == 0 {
-				ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
-			}
-			time.AfterFunc(10*time.Millisecond, release)
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				if p, err := b.Acquire(ctx); err == nil {
-					served++
-					p.Release()
-				}
-			})
-			synctest.Wait()
-			wg.Go(func() {
-				time.Sleep(time.Millisecond) // so its own MaxWait is over later
-				p, err := b.Acquire(t.Context())
-				if err != nil {
-					t.Errorf("round %d: the permit is lost: %v", round, err)
-				}
-				p.Release()
-			})
-			wg.Wait()
-			cancel()
-			require.True(t, b.Idle())
-		}
-		t.Logf("the first waiter was served in %d of %d rounds", served, rounds)
-	})
-}
-
-func TestD055_AGrantToADeadContextIsPassedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBulkhead(t, Config{Limit: 1, Queue: 2})
-		release := hold(t, b, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		var first error
-		go func() { _, first = b.Acquire(ctx) }()
-		synctest.Wait()
-		var second error
-		go func() {
-			var p Permit
-			p, second = b.Acquire(t.Context())
-			p.Release()
-		}()
-		synctest.Wait()
-		release() // the grant and the cancel are both there when the waiter wakes
-		cancel()
-		synctest.Wait()
-		requireFull(t, first, ContextEnded)
-		require.NoError(t, second)
-		require.True(t, b.Idle())
-	})
-}
-
 func TestD056_ReleaseCountsOnce(t *testing.T) {
 	b := newBulkhead(t, Config{Limit: 3})
 	release := hold(t, b, 2)
@@ -318,99 +213,12 @@ func TestD058_LimitsAsLargeAsTheyCome(t *testing.T) {
 		require.Equal(t, 1, most)
 		require.True(t, b.Idle())
 	})
-	var b *Bulkhead
-	bytes := testing.Benchmark(func(tb *testing.B) {
-		tb.ReportAllocs()
-		for tb.Loop() {
-			b, _ = New("b", Config{Limit: math.MaxInt, Queue: math.MaxInt, MaxWait: math.MaxInt64})
-		}
-	}).AllocedBytesPerOp()
-	require.Less(t, bytes, int64(512))
+	// Anything made in the size of these numbers would end the test.
+	b := newBulkhead(t, Config{Limit: math.MaxInt, Queue: math.MaxInt, MaxWait: math.MaxInt64})
 	release := hold(t, b, 1000)
 	require.Equal(t, 1000, b.InUse())
 	for range 1000 {
 		release()
 	}
 	require.True(t, b.Idle())
-}
-
-func TestD059_BadConfigsAreNamed(t *testing.T) {
-	for want, c := range map[string]Config{
-		"bulkhead: Limit = 0: must be at least 1; bulkhead.Off() limits nothing":                                                                         {},
-		"bulkhead: Limit = -1: must be at least 1; bulkhead.Off() limits nothing":                                                                        {Limit: -1},
-		"bulkhead: Queue = -1: must not be negative; 0 is no queue":                                                                                      {Limit: 1, Queue: -1},
-		"bulkhead: MaxWait = -1s: must not be negative; 0 waits as long as the context lasts":                                                            {Limit: 1, Queue: 1, MaxWait: -time.Second},
-		"bulkhead: MaxWait = 1s: has no effect without a Queue":                                                                                          {Limit: 1, MaxWait: time.Second},
-		"bulkhead: Scope = scope(9): is not one of the scopes of package bulkhead":                                                                       {Limit: 1, Scope: 9},
-		"bulkhead: bad configuration\n\tLimit = 0: must be at least 1; bulkhead.Off() limits nothing\n\tQueue = -2: must not be negative; 0 is no queue": {Queue: -2},
-	} {
-		b, err := New("b", c)
-		require.EqualError(t, err, want)
-		require.Nil(t, b)
-	}
-}
-
-func TestOffLimitsNothingAndSurvivesCopying(t *testing.T) {
-	c := *Off()
-	require.True(t, c.IsOff())
-	require.Empty(t, c.Check())
-	b := newBulkhead(t, c)
-	release := hold(t, b, 10_000)
-	for range 10_000 {
-		release()
-	}
-	require.False(t, (&Config{}).IsOff())
-	require.False(t, (*Config)(nil).IsOff())
-}
-
-func TestResizeKeepsPermitsAndPlaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBulkhead(t, Config{Limit: 2, Queue: 5})
-		release := hold(t, b, 2)
-		var got atomic.Int32
-		var keep [4]Permit
-		for i := range keep {
-			go func() {
-				var err error
-				if keep[i], err = b.Acquire(t.Context()); err == nil {
-					got.Add(1)
-				}
-			}()
-			synctest.Wait()
-		}
-		require.NoError(t, b.Resize(Config{Limit: 4, Queue: 5}))
-		synctest.Wait()
-		require.EqualValues(t, 2, got.Load(), "a higher limit lets waiters in at once")
-		require.Equal(t, 4, b.InUse())
-		require.Equal(t, 2, b.Waiting())
-
-		require.NoError(t, b.Resize(Config{Limit: 1, Queue: 1}))
-		require.Equal(t, 2, b.Waiting(), "who waits keeps its place")
-		release()
-		release()
-		keep[0].Release()
-		synctest.Wait()
-		require.Equal(t, 1, b.InUse())
-		require.EqualValues(t, 2, got.Load(), "nobody enters before the lower limit is reached")
-		keep[1].Release()
-		synctest.Wait()
-		require.EqualValues(t, 3, got.Load())
-		keep[2].Release()
-		synctest.Wait()
-		require.EqualValues(t, 4, got.Load())
-		keep[3].Release()
-		require.True(t, b.Idle())
-
-		require.Error(t, b.Resize(Config{}))
-		_, err := b.Acquire(t.Context())
-		require.NoError(t, err)
-		_, err = b.Acquire(canceled(t))
-		requireFull(t, err, ContextEnded) // the old config is in force
-	})
-}
-
-func canceled(t *testing.T) context.Context {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
 }

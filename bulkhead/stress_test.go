@@ -69,20 +69,26 @@ func TestK1_InUseNeverPassesTheLimit(t *testing.T) {
 // TestK1_NobodyIsForgotten has everybody wait as long as it takes: a permit
 // that is not handed on, or a waiter that is overlooked, hangs the test.
 func TestK1_NobodyIsForgotten(t *testing.T) {
-	const workers, rounds = 32, 500
-	b := newBulkhead(t, Config{Limit: 2, Queue: workers})
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for range rounds {
-				p, err := b.Acquire(context.Background())
-				if err != nil {
-					t.Error(err)
-				}
-				p.Release()
+	for name, tc := range map[string]struct{ workers, limit, rounds int }{
+		"a crowd": {workers: 32, limit: 2, rounds: 500},
+		"a pair":  {workers: 2, limit: 1, rounds: 200_000}, // nobody else comes by to help
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBulkhead(t, Config{Limit: tc.limit, Queue: tc.workers})
+			var wg sync.WaitGroup
+			for range tc.workers {
+				wg.Go(func() {
+					for range tc.rounds {
+						p, err := b.Acquire(context.Background())
+						if err != nil {
+							t.Error(err)
+						}
+						p.Release()
+					}
+				})
 			}
+			wg.Wait()
+			require.True(t, b.Idle())
 		})
 	}
-	wg.Wait()
-	require.True(t, b.Idle())
 }

@@ -140,11 +140,11 @@ func (k *Bucket) EarnAt(now mono.Instant) {
 	}
 	for {
 		empty := k.empty.Load()
-		fullest := int64(now) - int64(k.full)
-		if empty <= fullest {
+		if empty <= int64(now)-int64(k.full) {
 			return
 		}
-		if k.empty.CompareAndSwap(empty, max(empty-int64(k.earn), fullest)) {
+		// This may overfill the bucket; whoever looks caps what it finds.
+		if k.empty.CompareAndSwap(empty, empty-int64(k.earn)) {
 			return
 		}
 	}
@@ -172,8 +172,11 @@ func (k *Bucket) TokensAt(now mono.Instant) float64 {
 	if k == nil {
 		return math.Inf(1)
 	}
-	held := min(max(now.Sub(mono.Instant(k.empty.Load())), 0), k.full)
-	return held.Seconds() * k.budget.PerSecond
+	held := now.Sub(mono.Instant(k.empty.Load()))
+	if held >= k.full {
+		return k.budget.Cap
+	}
+	return max(held, 0).Seconds() * k.budget.PerSecond
 }
 
 // Tokens returns how many tokens there are now; +Inf for a nil bucket.

@@ -46,6 +46,8 @@ func TestR2_TheRuleOverAllItsInputs(t *testing.T) {
 		}
 	}
 	now, cases := mono.Now(), 0
+	bucket := newBucket(Budget{Cap: 1}, now)
+	oneToken, noToken := bucket.empty.Load(), int64(now)
 	for name, policy := range policies {
 		for class := call.Class(0); class <= call.Permanent+1; class++ {
 			for safety := call.SafetyUnknown; safety <= call.ReadOnly; safety++ {
@@ -53,14 +55,14 @@ func TestR2_TheRuleOverAllItsInputs(t *testing.T) {
 					bit := func(n int) bool { return bits>>n&1 == 1 }
 					keyed, notSent, noRetry := bit(0), bit(1), bit(2)
 					probe, callerDone, nested := bit(3), bit(4), bit(5)
-					for _, attempt := range []int{1, 2, 3, 4, 100} {
+					for _, attempt := range []int{1, 2, 3} {
 						for _, pause := range []time.Duration{0, time.Second, limit, limit + 1} {
-							for _, left := range []time.Duration{NoLimit, 0, -1, base, 30 * time.Second} {
+							for _, left := range []time.Duration{NoLimit, 0, base, 30 * time.Second} {
 								for _, refused := range bools {
 									for _, empty := range bools {
-										bucket := newBucket(Budget{Cap: 1}, now)
+										bucket.empty.Store(oneToken)
 										if empty {
-											require.True(t, bucket.TakeAt(now))
+											bucket.empty.Store(noToken)
 										}
 										in := Input{
 											Attempt: attempt, Safety: safety, Keyed: keyed, Probe: probe,

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
@@ -53,6 +55,37 @@ func BenchmarkHit(b *testing.B) {
 
 //go:noinline
 func sink(*int) {}
+
+// TestALookUpCostsLittleMoreThanABareMap compares the best of many short passes,
+// taken in turn. The goal is 1.5 times; the rest is room for a busy machine.
+func TestALookUpCostsLittleMoreThanABareMap(t *testing.T) {
+	const looks, passes = 2_000, 40
+	for _, n := range []int{1_000, 100_000} {
+		var bare sync.Map
+		r := New(Options[*int]{Max: n, New: func(string) *int { return new(int) }})
+		now := mono.Now()
+		keys := make([]string, n)
+		for i := range keys {
+			keys[i] = "https://host-" + strconv.Itoa(i) + ".example.com:443"
+			bare.Store(keys[i], r.For(keys[i], now))
+		}
+		best := [2]time.Duration{time.Hour, time.Hour}
+		for pass := range passes {
+			for which, get := range []func(string) *int{
+				func(k string) *int { v, _ := bare.Load(k); return v.(*int) },
+				func(k string) *int { return r.For(k, now) },
+			} {
+				start := time.Now()
+				for i := range looks {
+					sink(get(keys[(i*7+pass*looks)%n]))
+				}
+				best[which] = min(best[which], time.Since(start))
+			}
+		}
+		t.Logf("%d keys: sync.Map %v, registry %v", n, best[0]/looks, best[1]/looks)
+		require.Less(t, float64(best[1]), 1.5*1.5*float64(best[0]))
+	}
+}
 
 // New keys at the bound, one after another.
 func BenchmarkFlood(b *testing.B) {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -251,6 +252,17 @@ func TestAPanicInACallbackLeavesTheRegistryUsable(t *testing.T) {
 	require.Zero(t, r.Len())
 	bad = false
 	require.Equal(t, 1, r.For("a", mono.Now()))
+}
+
+func TestTheRegistryKeepsNoMoreThanTheKey(t *testing.T) {
+	request := "GET https://api.example.com/ and a megabyte more"
+	key := request[4:27]
+	r := New(Options[int]{New: func(string) int { return 0 }})
+	r.For(key, mono.Now())
+	for held := range r.All() {
+		require.Equal(t, key, held)
+		require.NotSame(t, unsafe.StringData(key), unsafe.StringData(held))
+	}
 }
 
 func TestAHitDoesNotAllocate(t *testing.T) {

@@ -71,6 +71,8 @@ func TestB13_AnEvictedEntryIsNotUsedAgain(t *testing.T) {
 	e := newEntry("k", 1, 5)
 	require.False(t, e.kill(4), "used since it was looked at")
 	require.True(t, e.touch(7))
+	require.True(t, e.touch(6), "a reading of the clock taken earlier")
+	require.EqualValues(t, 7, e.used.Load(), "which writes nothing")
 	require.False(t, e.kill(5), "used since it was looked at")
 	require.True(t, e.kill(7))
 	require.False(t, e.touch(7))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
@@ -48,11 +47,11 @@ func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 
 // hold returns the context of an attempt that outlives the function that makes
 // it. Its deadline stays the caller's; the watches end it sooner if they fire.
-func (a *Attempt) hold(ctx context.Context, firstMessage time.Duration) context.Context {
+func (a *Attempt) hold(ctx context.Context, first timeout.Bound) context.Context {
 	held, cancel := context.WithCancelCause(ctx)
 	a.cancel = func() { cancel(nil) }
 	a.opening = a.bound.Watch(cancel)
-	a.first = timeout.Bound{}.Nearer("FirstMessage", firstMessage).Watch(cancel)
+	a.first = first.Watch(cancel)
 	return held
 }
 

@@ -20,6 +20,7 @@ type Call struct {
 	method *Method
 	info   call.Info
 	keyed  bool
+	stream bool
 
 	fallback *fallback.Policy
 	retry    *retry.Policy
@@ -42,6 +43,7 @@ type Call struct {
 // Terms is what an adapter knows of a call beside its name.
 type Terms struct {
 	Keyed    bool      // the request carries an idempotency key
+	Stream   bool      // Total goes on to the first message, if that has a limit
 	Override *Override // from a call option; nil if there is none
 }
 
@@ -54,7 +56,7 @@ func (m *Method) Begin(ctx context.Context, info call.Info, terms Terms) (Call, 
 		override = terms.Override
 	}
 	info.Safety = m.safetyOf(info.Safety)
-	c := Call{method: m, info: info, keyed: terms.Keyed, fallback: m.fallback.policy, retry: m.retry.policy, now: mono.Now()}
+	c := Call{method: m, info: info, keyed: terms.Keyed, stream: terms.Stream, fallback: m.fallback.policy, retry: m.retry.policy, now: mono.Now()}
 	if m.timeout.policy != nil {
 		c.limits = *m.timeout.policy
 	}
@@ -162,15 +164,33 @@ func callerEnd(ctx context.Context) call.Result {
 
 // bound returns the nearest limit of an attempt that begins now.
 func (c *Call) bound(a *Attempt) timeout.Bound {
-	var b timeout.Bound
-	if c.limits.Total > 0 {
-		// What is left is at least a nanosecond: Next saw to it.
-		b = timeout.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.end.Sub(c.now), 1)}
-	}
+	b := c.total()
 	if a.ticket.Probe() {
 		return b.Nearer("ProbeTimeout", a.ticket.ProbeLimit())
 	}
 	return b.Nearer("Attempt", c.limits.Attempt)
+}
+
+// total returns what is left of Total.
+func (c *Call) total() timeout.Bound {
+	if c.limits.Total <= 0 {
+		return timeout.Bound{}
+	}
+	// It is at least a nanosecond: Next saw to it.
+	return timeout.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.end.Sub(c.now), 1)}
+}
+
+// firstMessage returns the limit on the first message of an attempt that begins
+// now.
+func (c *Call) firstMessage() timeout.Bound {
+	if c.limits.FirstMessage <= 0 {
+		return timeout.Bound{}
+	}
+	var b timeout.Bound
+	if c.stream {
+		b = c.total()
+	}
+	return b.Nearer("FirstMessage", c.limits.FirstMessage)
 }
 
 // refused is the result of an attempt that the kit turned away.

@@ -49,7 +49,7 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 
 	a.bound = c.bound(a) // Timeout(
 	if held {
-		bounded = a.hold(ctx, c.limits.FirstMessage)
+		bounded = a.hold(ctx, c.firstMessage())
 	} else {
 		bounded, a.cancel, a.own = a.bound.Context(ctx)
 		a.until = c.now.Add(a.bound.Left)

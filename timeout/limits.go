@@ -23,6 +23,14 @@ type Limits struct {
 	// stream. It does not apply to unary RPCs.
 	FirstMessage time.Duration
 
+	// Idle bounds how long one Read of an HTTP response body, or one RecvMsg of
+	// a stream, waits. The caller's own pauses do not count.
+	Idle time.Duration
+
+	// IdleKnownLength confines Idle to HTTP bodies whose length was announced,
+	// so that it spares event streams and long polls.
+	IdleKnownLength bool
+
 	// Floor is the least time that must be left before the caller's deadline
 	// for an attempt to be worth starting. With less, it is refused.
 	Floor time.Duration
@@ -43,13 +51,16 @@ func (l Limits) Check() check.Faults {
 	for _, f := range []struct {
 		name  string
 		value time.Duration
-	}{{"Total", l.Total}, {"Attempt", l.Attempt}, {"FirstMessage", l.FirstMessage}, {"Floor", l.Floor}} {
+	}{{"Total", l.Total}, {"Attempt", l.Attempt}, {"FirstMessage", l.FirstMessage}, {"Idle", l.Idle}, {"Floor", l.Floor}} {
 		if f.value < 0 {
 			faults.Add(f.name, f.value, "must not be negative; 0 is no limit")
 		}
 	}
 	if l.Total > 0 && l.Attempt > l.Total {
 		faults.Add("Attempt", l.Attempt, "must not exceed Total = %v", l.Total)
+	}
+	if l.IdleKnownLength && l.Idle == 0 {
+		faults.Add("IdleKnownLength", true, "has no effect without Idle")
 	}
 	if l.Total > 0 && l.Floor >= l.Total {
 		faults.Add("Floor", l.Floor, "must be less than Total = %v, or no attempt is ever made", l.Total)

@@ -28,6 +28,8 @@ func TestT5_LimitsAreChecked(t *testing.T) {
 		"negative attempt":       {timeout.Limits{Attempt: -time.Second}, "t: Attempt = -1s: must not be negative; 0 is no limit"},
 		"negative first message": {timeout.Limits{FirstMessage: -1}, "t: FirstMessage = -1ns: must not be negative; 0 is no limit"},
 		"negative floor":         {timeout.Limits{Floor: -1}, "t: Floor = -1ns: must not be negative; 0 is no limit"},
+		"negative idle":          {timeout.Limits{Idle: -1}, "t: Idle = -1ns: must not be negative; 0 is no limit"},
+		"idle not set":           {timeout.Limits{IdleKnownLength: true}, "t: IdleKnownLength = true: has no effect without Idle"},
 		"attempt above total":    {timeout.Limits{Total: time.Second, Attempt: 2 * time.Second}, "t: Attempt = 2s: must not exceed Total = 1s"},
 		"floor above total":      {timeout.Limits{Total: time.Second, Floor: time.Second}, "t: Floor = 1s: must be less than Total = 1s, or no attempt is ever made"},
 	} {
@@ -161,5 +163,48 @@ func TestT1_AWatchEndsTheFirstPart(t *testing.T) {
 		var none *timeout.Watch
 		require.Nil(t, none.Stop())
 		require.Nil(t, timeout.Bound{}.Watch(nil), "0 is no limit")
+	})
+}
+
+// T3: only a wait counts, and each anew (D051).
+func TestT3_IdleBoundsOneWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		idle := timeout.NewIdle(100*time.Millisecond, cancel)
+		for range 40 { // moving, if slowly
+			idle.Begin()
+			time.Sleep(99 * time.Millisecond)
+			idle.End()
+		}
+		time.Sleep(time.Hour) // the caller's own pause
+		require.NoError(t, ctx.Err())
+		require.Nil(t, idle.Fired())
+
+		begin := time.Now()
+		idle.Begin()
+		<-ctx.Done()
+		require.Less(t, time.Since(begin), 201*time.Millisecond)
+		require.GreaterOrEqual(t, time.Since(begin), 100*time.Millisecond)
+		require.ErrorIs(t, context.Cause(ctx), timeout.ErrExceeded)
+		require.EqualError(t, idle.Fired(), "timeout: Idle limit of 100ms exceeded")
+		idle.End()
+		idle.Stop()
+		require.NotNil(t, idle.Fired())
+
+		ctx, cancel = context.WithCancelCause(t.Context())
+		idle = timeout.NewIdle(100*time.Millisecond, cancel)
+		idle.Begin()
+		idle.Stop()
+		idle.Stop()
+		time.Sleep(time.Hour)
+		require.NoError(t, ctx.Err())
+		require.Nil(t, idle.Fired())
+
+		var none *timeout.Idle
+		none.Begin()
+		none.End()
+		none.Stop()
+		require.Nil(t, none.Fired())
+		require.Nil(t, timeout.NewIdle(0, nil))
 	})
 }

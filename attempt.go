@@ -28,9 +28,12 @@ type Attempt struct {
 	own   bool
 	until mono.Instant
 
-	// Where the attempt outlives the function, watches limit its first part.
+	// Where the attempt outlives the function, watches limit its first part and
+	// each wait of the rest.
+	cut     context.CancelCauseFunc
 	opening *timeout.Watch
 	first   *timeout.Watch // until the first message
+	idle    *timeout.Idle
 
 	bucket *retry.Bucket
 	booked atomic.Bool
@@ -49,7 +52,7 @@ func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 // it. Its deadline stays the caller's; the watches end it sooner if they fire.
 func (a *Attempt) hold(ctx context.Context, first timeout.Bound) context.Context {
 	held, cancel := context.WithCancelCause(ctx)
-	a.cancel = func() { cancel(nil) }
+	a.cut = cancel
 	a.opening = a.bound.Watch(cancel)
 	a.first = first.Watch(cancel)
 	return held
@@ -62,6 +65,21 @@ func (a *Attempt) Opened() error { return expired(a.opening.Stop()) }
 
 // Delivered ends the limit on the first message, as Opened does for opening.
 func (a *Attempt) Delivered() error { return expired(a.first.Stop()) }
+
+// WatchIdle begins to limit each wait of the attempt's body or stream, from
+// [Attempt.BeginWait] to [Attempt.EndWait]. known says that it is a body whose
+// length is known.
+func (c *Call) WatchIdle(a *Attempt, known bool) {
+	if known || !c.limits.IdleKnownLength {
+		a.idle = timeout.NewIdle(c.limits.Idle, a.cut)
+	}
+}
+
+// BeginWait begins a wait for the next piece of a body or stream.
+func (a *Attempt) BeginWait() { a.idle.Begin() }
+
+// EndWait ends it.
+func (a *Attempt) EndWait() { a.idle.End() }
 
 // expired keeps a nil *Error from becoming an error that is not nil.
 func expired(err *timeout.Error) error {
@@ -103,8 +121,10 @@ func (a *Attempt) Judge(ctx context.Context, res call.Result) call.Result {
 // limit returns the error of the kit's limit that has ended the attempt, if one
 // has, and ends the limits.
 func (a *Attempt) limit() *timeout.Error {
-	opening, first := a.opening.Stop(), a.first.Stop()
+	opening, first, idle := a.opening.Stop(), a.first.Stop(), a.idle.Fired()
 	switch {
+	case idle != nil:
+		return idle
 	case opening != nil:
 		return opening
 	case first != nil:
@@ -140,8 +160,12 @@ func (a *Attempt) Release() {
 	a.permit.Release()
 	a.opening.Stop()
 	a.first.Stop()
+	a.idle.Stop()
 	if a.cancel != nil {
 		a.cancel()
+	}
+	if a.cut != nil {
+		a.cut(nil)
 	}
 }
 

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -19,8 +20,10 @@ import (
 type Call struct {
 	method *Method
 	info   call.Info
-	keyed  bool
+	key    string // idempotency key made for the call, "" if none was
+	keyed  bool   // it carries one, made or the caller's
 	stream bool
+	nested bool // inside an attempt of another call, which does the retrying
 
 	fallback *fallback.Policy
 	retry    *retry.Policy
@@ -51,7 +54,8 @@ type Terms struct {
 // context is the one to make attempts with. The error is a bad override's;
 // nothing was admitted then.
 func (m *Method) Begin(ctx context.Context, info call.Info, terms Terms) (Call, context.Context, error) {
-	ctx, override := takeOverride(ctx)
+	around := surroundingsOf(ctx)
+	override := around.override
 	if terms.Override != nil {
 		override = terms.Override
 	}
@@ -65,11 +69,15 @@ func (m *Method) Begin(ctx context.Context, info call.Info, terms Terms) (Call, 
 			return Call{}, ctx, err
 		}
 	}
+	c.nested = around.nested && c.retry != nil && !c.retry.EvenNested
+	if c.retry != nil && c.retry.IdempotencyKey && !c.keyed && !c.info.Safety.Repeatable() {
+		c.key, c.keyed = rand.Text(), true
+	}
 	c.end = c.now.Add(c.limits.Total)
 	c.breaker = m.breakerFor(info, c.now)
 	c.bulkhead = m.bulkheadFor(info, c.now)
 	c.bucket = m.bucketFor(info, c.now)
-	return c, ctx, nil
+	return c, around.enter(ctx, c.MayRetry()), nil
 }
 
 func (c *Call) override(o *Override) error {
@@ -106,8 +114,12 @@ func inForce[P any, PP interface {
 // together.
 func (c *Call) Info() call.Info { return c.info }
 
-// MayRetry reports whether the policy has more than one attempt for the call.
-func (c *Call) MayRetry() bool { return c.retry != nil && c.retry.MaxAttempts != 1 }
+// Key returns the idempotency key to send with each attempt; "" if the policy
+// asks for none or the request has one already.
+func (c *Call) Key() string { return c.key }
+
+// MayRetry reports whether the call may get more than one attempt at all.
+func (c *Call) MayRetry() bool { return c.retry != nil && c.retry.MaxAttempts != 1 && !c.nested }
 
 // MayRepeat reports whether an attempt may be followed by another although the
 // dependency may have acted on it. Where it is false, an attempt is repeated only

@@ -139,7 +139,14 @@ func (m *Method) waits(reach wire.Waits) []Wait {
 		ws = append(ws, Wait{reach.FirstMessage, named("Timeout.FirstMessage", limits.FirstMessage)})
 	}
 	if reach.Rest != "" {
-		ws = append(ws, Wait{reach.Rest, "only the caller's context"})
+		if limits.IdleKnownLength && !reach.Lengths {
+			limits.Idle = 0
+		}
+		rest := named("Timeout.Idle", limits.Idle)
+		if limits.Idle > 0 && limits.IdleKnownLength {
+			rest += ", if its length is known; else only the caller's context"
+		}
+		ws = append(ws, Wait{reach.Rest, rest})
 	}
 	if b := m.bulkhead.policy; b != nil && b.Queue > 0 {
 		queue := attempt

@@ -20,23 +20,11 @@ type Override struct {
 	Fallback *fallback.Policy
 }
 
-type overrideKey struct{}
-
 // WithOverride returns a context whose next kit call is made under o. It holds
 // for that call only, not for kit calls made inside it. A bad override fails the
 // call with an error that names the field.
 func WithOverride(ctx context.Context, o Override) context.Context {
-	return context.WithValue(ctx, overrideKey{}, &o)
-}
-
-// takeOverride returns the override of ctx, nil if there is none, and the context
-// for the call's attempts, in which it is no longer found.
-func takeOverride(ctx context.Context) (context.Context, *Override) {
-	o, _ := ctx.Value(overrideKey{}).(*Override)
-	if o == nil {
-		return ctx, nil
-	}
-	return context.WithValue(ctx, overrideKey{}, (*Override)(nil)), o
+	return context.WithValue(ctx, surroundingsKey{}, &surroundings{override: &o, nested: surroundingsOf(ctx).nested})
 }
 
 func (o *Override) check(safety call.Safety) check.Faults {

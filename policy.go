@@ -60,7 +60,7 @@ type Config struct {
 
 // Standard returns the policy that everything inherits from in the end:
 //
-//   - Total 30 s, Attempt 10 s;
+//   - Total 30 s, Attempt 10 s, Idle 30 s for HTTP bodies of known length;
 //   - 3 attempts for ReadOnly and Idempotent calls, full jitter on 50 ms
 //     doubling to 5 s, a budget of 20 % of successes and 10 a second;
 //   - a breaker per target: at least 10 calls of the last 20 s, half of them
@@ -84,7 +84,10 @@ func Standard() Policy {
 			CooldownFactor: 2, Jitter: 0.2,
 			Probes: 1, ProbeSuccesses: 3,
 		},
-		Timeout:  &timeout.Limits{Total: 30 * time.Second, Attempt: 10 * time.Second},
+		Timeout: &timeout.Limits{
+			Total: 30 * time.Second, Attempt: 10 * time.Second,
+			Idle: 30 * time.Second, IdleKnownLength: true,
+		},
 		Bulkhead: &bulkhead.Config{Limit: 1000},
 	}
 }

@@ -63,7 +63,7 @@ func (c *Call) decide(ctx context.Context, res call.Result) retry.Decision {
 	}
 	c.now = mono.Now()
 	return c.retry.Next(retry.Input{
-		Attempt: c.attempts, Result: res, Safety: c.info.Safety, Keyed: c.keyed, Probe: c.probe,
+		Attempt: c.attempts, Result: res, Safety: c.info.Safety, Keyed: c.keyed, Probe: c.probe, Nested: c.nested,
 		CallerDone: ctx.Err() != nil, Left: c.left(ctx), Refusal: c.refusal(),
 		Bucket: c.bucket, Now: c.now, PrevDelay: c.delay, U: 1 - rand.Float64(),
 	})

@@ -123,7 +123,7 @@ func TestLayersComeFromTheNextBroaderPattern(t *testing.T) {
 		{What: "the whole call, to the response headers", Bound: "only the caller's context"},
 		{What: "one attempt, to the response headers", Bound: "only the caller's context"},
 		{What: "the first byte of the body", Bound: "only the caller's context"},
-		{What: "the rest of the body", Bound: "only the caller's context"},
+		{What: "each read of the body", Bound: "only the caller's context"},
 	}, e.Waits)
 }
 

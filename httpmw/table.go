@@ -103,7 +103,8 @@ var protocol = wire.Protocol{
 	Waits: wire.Waits{
 		Attempt:      "to the response headers",
 		FirstMessage: "the first byte of the body",
-		Rest:         "the rest of the body",
+		Lengths:      true,
+		Rest:         "each read of the body",
 	},
 }
 

@@ -26,6 +26,16 @@ type Policy struct {
 	// make together.
 	Budget Budget
 
+	// IdempotencyKey sends a key with each call that is neither Idempotent nor
+	// ReadOnly and carries none: one key per call, the same on every attempt, in
+	// the header Idempotency-Key or the metadata idempotency-key. The call may
+	// then be repeated. Turn it on only for a dependency that honours the key.
+	IdempotencyKey bool
+
+	// EvenNested lets a call retry that is made inside an attempt of another
+	// one which may be retried itself. The attempts multiply then.
+	EvenNested bool
+
 	// RetryAfterCap is the longest pause a dependency may ask for. If it asks
 	// for more, the call ends at once with [ErrRetryAfter]. Zero is 1 minute.
 	RetryAfterCap time.Duration

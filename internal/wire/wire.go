@@ -45,5 +45,6 @@ type Protocol struct {
 type Waits struct {
 	Attempt      string // what Limits.Attempt bounds, such as "to the response headers"
 	FirstMessage string // "" if the protocol knows no first message
-	Rest         string // what nothing but the caller's context bounds; "" if nothing
+	Lengths      bool   // a body's length may be known beforehand
+	Rest         string // what Limits.Idle bounds, such as "each read of the body"; "" if nothing
 }

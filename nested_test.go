@@ -1,0 +1,105 @@
+package holdfast_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/retry"
+)
+
+// namesAsTheyAre is a protocol whose every name stands for itself.
+var namesAsTheyAre = wire.Protocol{
+	Name:      "test",
+	Parse:     func(name string) (string, error) { return name, nil },
+	Broader:   func(string, []string) []string { return nil },
+	OneMethod: func(string) bool { return true },
+	Declared:  func(string) call.Safety { return call.SafetyUnknown },
+	Find:      func(string, []string) (string, string, call.Safety, bool) { return "", "", call.SafetyUnknown, false },
+}
+
+// R8, D044: layers do not multiply unless they are told to.
+func TestR8_NestedCallsDoNotRetry(t *testing.T) {
+	for name, tc := range map[string]struct {
+		outer, inner *retry.Policy
+		hits         int
+	}{
+		"by default":                    {nil, nil, 3},
+		"told to":                       {nil, &retry.Policy{MaxAttempts: 3, Backoff: retry.NoWait(), EvenNested: true}, 9},
+		"the outer one does not retry":  {retry.Off(), nil, 3},
+		"the outer one has one attempt": {&retry.Policy{MaxAttempts: 1}, nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				kit := func(r *retry.Policy) *holdfast.Kit {
+					p := quick()
+					p.Breaker.Consecutive, p.Breaker.FailureRate, p.Breaker.MinCalls = 100, 0, 0
+					if r != nil {
+						p.Retry = r
+					}
+					return newKit(t, p)
+				}
+				outer, middle, inner := kit(tc.outer), kit(retry.Off()), kit(tc.inner)
+				s := answers(down)
+				_, err := holdfast.Do(t.Context(), outer, read, func(ctx context.Context) (string, error) {
+					// A layer between them that does not retry hides nothing.
+					return holdfast.Do(ctx, middle, read, func(ctx context.Context) (string, error) {
+						return do(ctx, inner, read, s)
+					})
+				})
+				require.ErrorIs(t, err, errDown)
+				require.Equal(t, tc.hits, s.hits)
+
+				s = answers(down)
+				_, _ = do(t.Context(), inner, read, s)
+				require.Equal(t, 3, s.hits, "alone it retries")
+			})
+		})
+	}
+}
+
+// R9: with the switch on, an unsafe call may be repeated.
+func TestR9_AKeyAllowsARepeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Retry.IdempotencyKey = true
+		for safety, key := range map[call.Safety]bool{call.SafetyUnknown: true, call.Unsafe: true, call.Idempotent: false, call.ReadOnly: false} {
+			k := newKit(t, p)
+			m, err := k.Bind(namesAsTheyAre)
+			require.NoError(t, err)
+			keys := map[string]bool{}
+			for range 2 {
+				c, _, err := m.Default().Begin(t.Context(), call.Info{Target: safety.String(), Safety: safety}, holdfast.Terms{})
+				require.NoError(t, err)
+				require.Equal(t, key, c.Key() != "")
+				keys[c.Key()] = true
+			}
+			require.Equal(t, key, len(keys) == 2, "each call has its own")
+			c, _, err := m.Default().Begin(t.Context(), call.Info{Safety: safety}, holdfast.Terms{Keyed: true})
+			require.NoError(t, err)
+			require.Empty(t, c.Key(), "the caller's own wins")
+		}
+	})
+}
+
+// D047: a long row of attempts leaves no contexts or timers behind; here by the
+// goroutines of the bubble, which could not end otherwise.
+func TestD047_ALongRowOfAttemptsLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Retry = &retry.Policy{MaxAttempts: 20_000, Backoff: retry.NoWait(), Budget: retry.NoBudget()}
+		p.Breaker.FailureRate, p.Breaker.MinCalls, p.Breaker.Consecutive = 0, 0, 1_000_000
+		k, s := newKit(t, p), answers(down)
+		start := time.Now()
+		_, err := do(t.Context(), k, read, s)
+		require.ErrorIs(t, err, errDown)
+		require.Equal(t, 20_000, s.hits)
+		require.Zero(t, time.Since(start))
+	})
+}

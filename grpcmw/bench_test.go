@@ -1,0 +1,155 @@
+package grpcmw_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/internal/memnet/memgrpc"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// ballast keeps the collector from being what an allocating benchmark measures.
+var ballast = make([]byte, 64<<20)
+
+var benchPolicies = map[string]holdfast.Policy{
+	"NoLimitOnce":   {Retry: retry.Off(), Timeout: timeout.Off()},
+	"NoLimitUnsafe": {Timeout: timeout.Off()},
+	"NoLimitRead":   {Timeout: timeout.Off(), Safety: call.ReadOnly},
+	"LimitOnce":     {Retry: retry.Off()},
+	"LimitUnsafe":   {},
+	"LimitRead":     {Safety: call.ReadOnly},
+}
+
+func benchKit(b *testing.B, p holdfast.Policy) *holdfast.Kit {
+	k, err := holdfast.New(holdfast.Config{Default: p})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return k
+}
+
+// The whole stack around an invoker that does nothing.
+func BenchmarkUnaryStub(b *testing.B) {
+	ballast[0] = 1
+	stub := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
+	opts := []grpc.CallOption{grpc.StaticMethod()}
+	req, reply := wrapperspb.String("x"), new(wrapperspb.StringValue)
+	b.Run("Bare", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = stub(context.Background(), method, req, reply, nil, opts...)
+		}
+	})
+	b.Run("WithTimeout", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			_ = stub(ctx, method, req, reply, nil, opts...)
+			cancel()
+		}
+	})
+	for name, p := range benchPolicies {
+		b.Run(name, func(b *testing.B) {
+			u := grpcmw.UnaryClientInterceptor(benchKit(b, p))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := u(context.Background(), method, req, reply, nil, stub, opts...); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("CallersDeadlineSoonerOnce", func(b *testing.B) {
+		u := grpcmw.UnaryClientInterceptor(benchKit(b, holdfast.Policy{Retry: retry.Off()}))
+		ctx, cancel := context.WithTimeout(context.Background(), 9*time.Second)
+		defer cancel()
+		b.ReportAllocs()
+		for n := 0; b.Loop(); n++ {
+			_ = u(ctx, method, req, reply, nil, stub, opts...)
+		}
+	})
+}
+
+// Real RPCs over a wire in memory.
+func BenchmarkUnaryMemory(b *testing.B) {
+	ballast[0] = 1
+	s := memgrpc.Serve(b, func(grpc.ServiceRegistrar) {}, grpc.UnknownServiceHandler(func(_ any, ss grpc.ServerStream) error { return say("x")(ss) }))
+	run := func(b *testing.B, cc *grpc.ClientConn, limit time.Duration) {
+		b.ReportAllocs()
+		req, reply := wrapperspb.String("x"), new(wrapperspb.StringValue)
+		for b.Loop() {
+			ctx, cancel := context.Background(), context.CancelFunc(func() {})
+			if limit > 0 {
+				ctx, cancel = context.WithTimeout(ctx, limit)
+			}
+			if err := cc.Invoke(ctx, method, req, reply, grpc.StaticMethod()); err != nil {
+				b.Fatal(err)
+			}
+			cancel()
+		}
+	}
+	b.Run("Bare", func(b *testing.B) { run(b, s.Dial(), 0) })
+	b.Run("BareWithTimeout", func(b *testing.B) { run(b, s.Dial(), 10*time.Second) })
+	for name, p := range benchPolicies {
+		b.Run(name, func(b *testing.B) { run(b, s.Dial(grpcmw.DialOptions(benchKit(b, p))...), 0) })
+	}
+}
+
+// A server stream of ten messages.
+func BenchmarkStreamMemory(b *testing.B) {
+	ballast[0] = 1
+	s := memgrpc.Serve(b, func(grpc.ServiceRegistrar) {}, grpc.UnknownServiceHandler(func(_ any, ss grpc.ServerStream) error { return messages(10, 0, nil)(ss) }))
+	for name, opts := range map[string][]grpc.DialOption{"Bare": nil, "Kit": grpcmw.DialOptions(benchKit(b, holdfast.Policy{}))} {
+		b.Run(name, func(b *testing.B) {
+			cc := s.Dial(opts...)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			m := new(wrapperspb.StringValue)
+			b.ReportAllocs()
+			for b.Loop() {
+				stream, err := open(ctx, cc, serverStream)
+				if err != nil {
+					b.Fatal(err)
+				}
+				for err == nil {
+					err = stream.RecvMsg(m)
+				}
+				if err != io.EOF {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// What the layers cost in allocations: nothing without a limit of the kit's and
+// without retry, a context with a limit, and the proof of what was sent where a
+// call may be repeated.
+func TestAllocations(t *testing.T) {
+	stub := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
+	opts := []grpc.CallOption{grpc.StaticMethod()}
+	for name, want := range map[string]float64{
+		"NoLimitOnce": 0, "NoLimitUnsafe": 3, "NoLimitRead": 3, "LimitOnce": 4, "LimitUnsafe": 7, "LimitRead": 7,
+	} {
+		u := grpcmw.UnaryClientInterceptor(newKit(t, benchPolicies[name]))
+		got := testing.AllocsPerRun(200, func() { _ = u(context.Background(), method, nil, nil, nil, stub, opts...) })
+		require.Equal(t, want, got, name)
+	}
+
+	i := grpcmw.StreamClientInterceptor(newKit(t, policy()))
+	stream, err := i(context.Background(), serverStream, nil, method, func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+		return &fake{ctx: ctx}, nil
+	})
+	require.NoError(t, err)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { _ = stream.RecvMsg(nil); _ = stream.SendMsg(nil) }), "per message")
+}

@@ -1,0 +1,75 @@
+// Package grpcmw puts a holdfast kit into a gRPC client:
+//
+//	cc, err := grpc.NewClient(target, append(grpcmw.DialOptions(kit), creds)...)
+//
+// Every RPC of the connection then runs under the policy of its method. A table
+// names a method "/pkg.Service/Method", with or without the leading slash, and a
+// whole service "pkg.Service". A method's own entry comes before its service's,
+// and that before Config.Default, in whatever order they are written.
+//
+// # What is protected
+//
+// A unary RPC has all five layers. A limit of the kit's is the deadline that the
+// server is told.
+//
+// A stream has breaker, bulkhead and limits, and gets one attempt. Attempt and
+// Total bound its opening, FirstMessage the time to its first message if it is
+// set; neither touches it afterwards, and every later message is bounded by the
+// caller's context alone. It is booked once, from its final status: a stream that
+// dies half way is a failure, one that the caller gives up is neither. Its permit
+// is given back at its end, which is the first of: io.EOF or an error from
+// RecvMsg, the only message of a server that sends one, an error other than
+// io.EOF from SendMsg, a Header without metadata, the end of the caller's
+// context, the closing of the connection. A stream that nobody reads to its end
+// keeps its permit until then; if its context can never end, until the collector
+// finds it.
+//
+// # What may be repeated
+//
+// gRPC does not say what an RPC does to the server. A method is ReadOnly or
+// Idempotent if the idempotency_level in its registered descriptor says so, or
+// its own entry or an override does. The calls of any other get one attempt,
+// and further ones only if the first provably never left: no connection took it,
+// or the server refused the stream. Metadata "idempotency-key" allows repeats as
+// well. Kit.Explain says what holds for a method, and why.
+//
+// Each attempt sees the caller's call options. What grpc.Header, grpc.Trailer and
+// grpc.Peer show afterwards is the last attempt that was made; they are empty if
+// it found no connection. Callbacks of grpc.OnFinish are called once, at the end
+// of the call.
+//
+// # gRPC's own retries
+//
+// [DialOptions] switches them off. They happen inside all interceptors, where a
+// breaker, a limit and a permit would each cover several attempts and see only
+// the last: the order of the layers would be reversed. What gRPC repeats by
+// itself in spite of that, once, is an RPC that the server has not processed.
+//
+// # Errors
+//
+// Every error has a gRPC status, which status.Code and status.Convert find also
+// behind fmt.Errorf and %w, and errors.Is and errors.As find the kit's own:
+//
+//	breaker.ErrOpen      Unavailable
+//	bulkhead.ErrFull     ResourceExhausted
+//	timeout.ErrExceeded  DeadlineExceeded
+//	timeout.ErrFloor     DeadlineExceeded
+//	the caller's end     Canceled or DeadlineExceeded
+//	a bad override       Internal
+//
+// An error of the server's comes back as it was made, details included. If the
+// kit has something to add, such as why there was no further attempt, code and
+// details stay those of the last failure.
+//
+// # Other interceptors
+//
+// The kit's are chained ones: of those given by grpc.WithChainUnaryInterceptor
+// and grpc.WithChainStreamInterceptor, the ones before it in the list of dial
+// options are called once per call, the ones behind it once per attempt. Those
+// given by grpc.WithUnaryInterceptor and grpc.WithStreamInterceptor always stand
+// before all chained ones. An interceptor that signs or that counts attempts
+// belongs behind the kit, one that logs calls before it.
+//
+// An interceptor behind the kit must hand on the call options it is given;
+// otherwise the kit cannot prove that an RPC was not sent, and takes it for sent.
+package grpcmw

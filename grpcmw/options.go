@@ -1,0 +1,133 @@
+package grpcmw
+
+import (
+	"errors"
+
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Option changes what [New] makes.
+type Option func(*config) error
+
+type config struct {
+	target  string
+	onPanic func(method string, value any, stack []byte)
+}
+
+// WithTarget names the dependency. Without it the name is the target given to
+// grpc.NewClient, so that connections made with different targets have
+// breakers and bulkheads of their own; with it they share those of the name.
+// The name may not be empty.
+func WithTarget(name string) Option {
+	return func(c *config) error {
+		if name == "" {
+			return errors.New("grpcmw: WithTarget: the name is empty")
+		}
+		c.target = name
+		return nil
+	}
+}
+
+// WithPanicHandler sets what is told of a panic that could not go on to the
+// caller. A stream may end on a goroutine of gRPC's own, when its context ends or
+// its connection is closed while the caller is not inside one of its methods. If
+// the policy's Classify or a callback of the caller's panics there, the panic is
+// recovered, for it would end the process. Without a handler the stream's next
+// method call raises it again; a caller that makes none does not learn of it.
+//
+// The handler is called on that goroutine and must not panic. It may not be nil.
+func WithPanicHandler(handle func(method string, value any, stack []byte)) Option {
+	return func(c *config) error {
+		if handle == nil {
+			return errors.New("grpcmw: WithPanicHandler: the handler is nil")
+		}
+		c.onPanic = handle
+		return nil
+	}
+}
+
+// WithOverride is a call option that replaces layers of the method's policy for
+// one call. It outranks holdfast.WithOverride; of several the last holds. A bad
+// override fails the call with an error that names the field.
+func WithOverride(o holdfast.Override) grpc.CallOption { return &override{terms: o} }
+
+type override struct {
+	grpc.EmptyCallOption
+	terms holdfast.Override
+}
+
+// callOptions is what the options of one call hold for the kit.
+type callOptions struct {
+	override *holdfast.Override
+	onFinish []func(error)     // to be called once, whatever the number of attempts
+	pass     []grpc.CallOption // the others, for gRPC; not to be appended to
+	targets  bool              // some of pass are filled by an attempt
+}
+
+// readOptions sorts the options of one call. It allocates only if there is
+// something to take out.
+func readOptions(opts []grpc.CallOption) (c callOptions) {
+	ours := 0
+	for _, opt := range opts {
+		switch o := opt.(type) {
+		case *override:
+			c.override = &o.terms
+			ours++
+		case grpc.OnFinishCallOption:
+			if o.OnFinish != nil {
+				c.onFinish = append(c.onFinish, o.OnFinish)
+			}
+			ours++
+		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+			c.targets = true
+		}
+	}
+	// The slice may be the connection's own: nobody may write behind its end.
+	c.pass = opts[:len(opts):len(opts)]
+	if ours == 0 {
+		return c
+	}
+	c.pass = make([]grpc.CallOption, 0, len(opts)-ours)
+	for _, opt := range opts {
+		switch opt.(type) {
+		case *override, grpc.OnFinishCallOption:
+		default:
+			c.pass = append(c.pass, opt)
+		}
+	}
+	return c
+}
+
+// forget empties the caller's targets before a repeat. An attempt that never
+// gets a stream does not touch them, and what they show must not be an older
+// attempt's.
+func (c *callOptions) forget() {
+	if !c.targets {
+		return
+	}
+	for _, opt := range c.pass {
+		switch o := opt.(type) {
+		case grpc.HeaderCallOption:
+			empty(o.HeaderAddr)
+		case grpc.TrailerCallOption:
+			empty(o.TrailerAddr)
+		case grpc.PeerCallOption:
+			empty(o.PeerAddr)
+		}
+	}
+}
+
+func empty[T any](target *T) {
+	if target != nil {
+		*target = *new(T)
+	}
+}
+
+// finish calls the caller's OnFinish callbacks.
+func (c *callOptions) finish(err error) {
+	for _, f := range c.onFinish {
+		f(err)
+	}
+}

@@ -1,0 +1,93 @@
+package grpcmw
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
+)
+
+var errNilContext = status.Error(codes.Internal, "grpcmw: the context is nil")
+
+// unary is the interceptor for unary RPCs.
+func (i *Interceptors) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if ctx == nil {
+		return errNilContext
+	}
+	options := readOptions(opts)
+	err := i.invoke(ctx, i.routes.find(method), method, req, reply, cc, invoker, &options)
+	options.finish(err)
+	return err
+}
+
+func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options *callOptions) error {
+	info := call.Info{Target: i.targetOf(cc), Method: r.name, Safety: r.declared}
+	c, ctx, err := r.policy.Begin(ctx, info, holdfast.Terms{Keyed: keyed(ctx), Override: options.override})
+	if err != nil {
+		return &statusError{err: err, bad: true}
+	}
+	retries, header := c.MayRetry(), !c.MayRepeat()
+	answer, err := c.Run(ctx, func(ctx context.Context, n int) call.Result {
+		if n > 1 {
+			options.forget()
+			clearReply(reply)
+		}
+		if !retries {
+			// Nothing hangs on whether the attempt was sent.
+			return classify(ctx, invoker(ctx, method, req, reply, cc, options.pass...), evidence{})
+		}
+		w := new(witness)
+		err := invoker(ctx, method, req, reply, cc, w.options(options.pass, header, w.finish)...)
+		return classify(ctx, err, w.evidence())
+	})
+	if answer != nil {
+		if err := copyReply(reply, answer); err != nil {
+			return withStatus(&fallback.Error{Primary: c.Err(), Fallback: err})
+		}
+		return nil
+	}
+	return withStatus(err)
+}
+
+// clearReply empties what a failed attempt may have left in the reply: gRPC
+// fills it with the message before it has read the status.
+func clearReply(reply any) {
+	if m, ok := reply.(proto.Message); ok && m.ProtoReflect().IsValid() {
+		proto.Reset(m)
+	}
+}
+
+// copyReply fills the caller's reply with a fallback's answer.
+func copyReply(reply, answer any) error {
+	to, isMessage := reply.(proto.Message)
+	from, ok := answer.(proto.Message)
+	if isMessage && ok && to.ProtoReflect().IsValid() && from.ProtoReflect().IsValid() &&
+		to.ProtoReflect().Descriptor() == from.ProtoReflect().Descriptor() {
+		proto.Reset(to)
+		proto.Merge(to, from)
+		return nil
+	}
+	// Other codecs carry other types.
+	dst, src := reflect.ValueOf(reply), reflect.ValueOf(answer)
+	if !isMessage && dst.Kind() == reflect.Pointer && !dst.IsNil() && dst.Type() == src.Type() && !src.IsNil() {
+		dst.Elem().Set(src.Elem())
+		return nil
+	}
+	return fmt.Errorf("grpcmw: the fallback answered with %s, the reply is %s", typeOf(answer), typeOf(reply))
+}
+
+// typeOf names a type, and says so if the value is nil.
+func typeOf(v any) string {
+	if r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && r.IsNil() {
+		return fmt.Sprintf("a nil %T", v)
+	}
+	return fmt.Sprintf("a %T", v)
+}

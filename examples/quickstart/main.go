@@ -1,0 +1,118 @@
+// Command quickstart shows what the kit is for, on real servers.
+//
+// It starts the shop over HTTP and over gRPC on loopback and lets 40 workers
+// call it through an outage: the servers answer, then take requests and answer
+// nothing, then answer again. First the workers use a bare client, which has
+// nothing but a timeout, then a client with the kit. It ends with a table of what
+// the callers and the servers saw.
+//
+//	go run ./examples/quickstart          half a minute
+//	go run ./examples/quickstart -short   nine seconds
+//	go run ./examples/quickstart -json    the figures as one JSON object
+//
+// policies.go and clients.go are the part to copy; the rest is load and
+// bookkeeping.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"time"
+)
+
+// plan is the course of one run.
+type plan struct {
+	workers                 int
+	think                   time.Duration // mean pause of a worker between two calls
+	healthy, silent, healed time.Duration // the three phases
+}
+
+var (
+	full  = plan{40, 20 * time.Millisecond, 2 * time.Second, 8 * time.Second, 4 * time.Second}
+	short = plan{40, 20 * time.Millisecond, 300 * time.Millisecond, 2700 * time.Millisecond, 1400 * time.Millisecond}
+)
+
+func (p plan) total() time.Duration { return p.healthy + p.silent + p.healed }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr *os.File) error {
+	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	quick := flags.Bool("short", false, "run through a shorter outage, in nine seconds")
+	asJSON := flags.Bool("json", false, "print the figures as one JSON object and nothing else")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	p := full
+	if *quick {
+		p = short
+	}
+	// Progress is for somebody who watches: with either end in a file or a pipe
+	// there is nobody, or the picture would land among the results.
+	screen := io.Writer(nil)
+	if isTerminal(stdout) && isTerminal(stderr) {
+		screen = stderr
+	}
+
+	bare, err := through(ctx, p, "bare", screen)
+	if err != nil {
+		return err
+	}
+	kit, err := through(ctx, p, "kit", screen)
+	if err != nil {
+		return err
+	}
+	r := report{plan: p, http: pair{bare["http"], kit["http"]}, grpc: pair{bare["grpc"], kit["grpc"]}}
+	if *asJSON {
+		return r.writeJSON(stdout)
+	}
+	return r.writeText(stdout)
+}
+
+// through takes one kind of client through the outage, on both wires at once,
+// and returns the runs by the wire's name.
+func through(ctx context.Context, p plan, kind string, screen io.Writer) (map[string]*course, error) {
+	courses := map[string]*course{"http": newCourse(p), "grpc": newCourse(p)}
+	starts := map[string]func(withKit bool) (*subject, error){"http": startHTTP, "grpc": startGRPC}
+
+	var (
+		wires sync.WaitGroup
+		mu    sync.Mutex
+		errs  error
+	)
+	stopDrawing := draw(screen, kind, p, courses)
+	for wire, start := range starts {
+		wires.Go(func() {
+			err := courses[wire].run(ctx, start, kind == "kit")
+			mu.Lock()
+			defer mu.Unlock()
+			errs = errors.Join(errs, err)
+		})
+	}
+	wires.Wait()
+	stopDrawing()
+	if ctx.Err() != nil {
+		return nil, errors.New("interrupted")
+	}
+	return courses, errs
+}

@@ -114,6 +114,9 @@ func inForce[P any, PP interface {
 // together.
 func (c *Call) Info() call.Info { return c.info }
 
+// Attempt returns the number of the attempt under way, from 1.
+func (c *Call) Attempt() int { return c.attempts }
+
 // Key returns the idempotency key to send with each attempt; "" if the policy
 // asks for none or the request has one already.
 func (c *Call) Key() string { return c.key }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
@@ -39,8 +40,14 @@ func (x *exchange) attempt(ctx context.Context) (res call.Result) {
 		trace = new(sendTrace)
 		held = trace.on(held)
 	}
-	resp, err := x.transport.base.RoundTrip(x.outgoing(held))
-	resp, err = sound(resp, err)
+	out, err := x.outgoing(held)
+	if err != nil {
+		res = x.call.Classify(ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
+		settled = true
+		h.end(res)
+		return res
+	}
+	resp, err := sound(x.transport.base.RoundTrip(out))
 	if err == nil {
 		err = h.opened(resp)
 	}
@@ -51,20 +58,42 @@ func (x *exchange) attempt(ctx context.Context) (res call.Result) {
 		return res
 	}
 	h.attempt.Answered()
+	if !isSwitch(resp) && resp.Body != http.NoBody {
+		x.call.WatchIdle(&h.attempt, resp.ContentLength >= 0)
+	}
 	x.answer = newAnswer(h, resp, res)
 	return res
 }
 
 // outgoing returns the request of one attempt: a shallow copy, which the base
-// may not change either, with a body and a context of its own.
-func (x *exchange) outgoing(ctx context.Context) *http.Request {
+// may not change either, with a body and a context of its own, and where the kit
+// has something to add to it, a header of its own.
+func (x *exchange) outgoing(ctx context.Context) (*http.Request, error) {
 	out := x.req.WithContext(ctx)
 	out.Body = x.upload.next()
 	out.GetBody = x.upload.getBody()
+	o, n, key := &x.transport.options, x.call.Attempt(), x.call.Key()
+	numbered := o.numberIn != "" && n > 1
 	if out.Header == nil {
 		out.Header = http.Header{}
+	} else if key != "" || numbered || o.prepare != nil {
+		out.Header = out.Header.Clone()
 	}
-	return out
+	if key != "" {
+		out.Header.Set("Idempotency-Key", key)
+	}
+	if numbered {
+		out.Header.Set(o.numberIn, strconv.Itoa(n-1))
+	}
+	if o.prepare != nil {
+		if err := o.prepare(out, n); err != nil {
+			if out.Body != nil {
+				out.Body.Close()
+			}
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // sound holds a base transport to the RoundTripper contract.
@@ -90,6 +119,9 @@ func (x *exchange) classify(ctx context.Context, h *holder, resp *http.Response,
 		res = ofError(err, x.req.URL.Scheme, trace.sent())
 	} else {
 		res = ofResponse(resp)
+		if final := x.transport.options.finalBy; final != "" && len(resp.Header[final]) > 0 {
+			res.NoRetry = true
+		}
 	}
 	res = h.attempt.Judge(ctx, res)
 	if amend := x.transport.options.classifier; amend != nil {

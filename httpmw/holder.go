@@ -2,12 +2,14 @@ package httpmw
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // holder is what an attempt holds until its response body ends. It must not
@@ -25,9 +27,15 @@ func (h *holder) end(res call.Result) {
 	h.attempt.Book(h.ctx, res)
 }
 
-// fail ends the attempt with an error from reading its body.
-func (h *holder) fail(err error) {
-	h.end(h.attempt.Judge(h.ctx, call.Result{Class: call.Unavailable, Err: err}))
+// fail ends the attempt with an error from reading its body, and returns the
+// error for the caller: the wire's own, unless the kit's limit broke the body.
+func (h *holder) fail(err error) error {
+	res := h.attempt.Judge(h.ctx, call.Result{Class: call.Unavailable, Err: err})
+	h.end(res)
+	if errors.Is(res.Err, timeout.ErrExceeded) {
+		return res.Err
+	}
+	return err
 }
 
 // abandon ends the attempt because its caller's context is done. A Read that is
@@ -43,7 +51,9 @@ func (h *holder) abandon() {
 // not, a context that was done in the meantime is made good.
 func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
 	h.reading.Store(true)
+	h.attempt.BeginWait()
 	n, err := body.Read(p)
+	h.attempt.EndWait()
 	switch err {
 	case nil:
 		h.reading.Store(false)
@@ -53,7 +63,7 @@ func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
 	case io.EOF:
 		h.end(good)
 	default:
-		h.fail(err)
+		err = h.fail(err)
 	}
 	return n, err
 }

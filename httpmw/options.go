@@ -1,6 +1,7 @@
 package httpmw
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast/call"
@@ -17,6 +18,9 @@ type Option func(*options, *check.Faults)
 type options struct {
 	bufferLimit int64
 	classifier  func(*http.Response, error, call.Result) call.Result
+	prepare     func(*http.Request, int) error
+	numberIn    string // header for the attempt's number, "" for none
+	finalBy     string // header that forbids a repeat, "" for none
 }
 
 func collect(opts []Option) (options, error) {
@@ -54,4 +58,40 @@ func WithClassifier(classify func(*http.Response, error, call.Result) call.Resul
 		}
 		o.classifier = classify
 	}
+}
+
+// WithAttemptHook sets a function that is given each attempt's own copy of the
+// request before it is sent, with the attempt's number from 1: to sign it anew,
+// for instance. It may change the copy's header, and nothing else; the caller's
+// request and the other attempts do not see it. Its error ends the call.
+func WithAttemptHook(prepare func(req *http.Request, attempt int) error) Option {
+	return func(o *options, faults *check.Faults) {
+		if prepare == nil {
+			faults.Add("WithAttemptHook", nil, "must not be nil")
+		}
+		o.prepare = prepare
+	}
+}
+
+// WithAttemptNumberHeader sends with every repeat, in the header named, how many
+// attempts came before it, so that the server can tell repeats from new work.
+func WithAttemptNumberHeader(name string) Option {
+	return func(o *options, faults *check.Faults) {
+		o.numberIn = headerName("WithAttemptNumberHeader", name, faults)
+	}
+}
+
+// WithNoRetryHeader names a response header by which the server forbids a repeat
+// of an answer that otherwise would be repeated, whatever its value.
+func WithNoRetryHeader(name string) Option {
+	return func(o *options, faults *check.Faults) {
+		o.finalBy = headerName("WithNoRetryHeader", name, faults)
+	}
+}
+
+func headerName(option, name string, faults *check.Faults) string {
+	if !isToken(name) {
+		faults.Add(option, fmt.Sprintf("%q", name), "is no header name")
+	}
+	return http.CanonicalHeaderKey(name)
 }

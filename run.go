@@ -23,7 +23,8 @@ func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int)
 func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call.Result) (res call.Result) {
 	var a Attempt
 	bounded, refusal := c.open(ctx, &a, false)
-	if !c.admitted {
+	c.note(&a, bounded != nil)
+	if bounded == nil {
 		return refusal
 	}
 	res.Class = call.ServerFault // what a panic leaves standing
@@ -36,18 +37,17 @@ func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call
 // open admits one attempt: CircuitBreaker( Timeout( Bulkhead( , in this order.
 // With held the attempt outlives the function that makes it, as a response body
 // or a stream does: its limit ends with [Attempt.Opened] then. If the attempt is
-// refused the context is nil and nothing is held.
+// refused the context is nil and nothing is held. It changes nothing of c, so
+// that attempts may run beside each other.
 func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context.Context, refusal call.Result) {
 	var err error
-	c.admitted = false
 	if c.breaker != nil { // CircuitBreaker(
 		if a.ticket, err = c.breaker.AllowAt(c.now); err != nil {
 			return nil, refused(err)
 		}
 	}
-	a.bucket, c.probe = c.bucket, a.ticket.Probe()
 
-	a.bound = c.bound(a) // Timeout(
+	a.bucket, a.bound = c.bucket, c.bound(a) // Timeout(
 	if held {
 		bounded = a.hold(ctx, c.firstMessage())
 	} else {
@@ -62,13 +62,17 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 			return nil, turnedAway(ctx, err)
 		}
 	}
-	c.admitted = true
 	return bounded, call.Result{}
 }
+
+// note remembers for Next what became of the attempt's admission.
+func (c *Call) note(a *Attempt, admitted bool) { c.admitted, c.probe = admitted, a.Probe() }
 
 // OpenHeld admits one attempt that outlives the function that makes it. If it is
 // refused the context is nil and nothing is held. It is for the adapter then to
 // call a.Book and a.Release.
 func (c *Call) OpenHeld(ctx context.Context, a *Attempt) (held context.Context, refusal call.Result) {
-	return c.open(ctx, a, true)
+	held, refusal = c.open(ctx, a, true)
+	c.note(a, held != nil)
+	return held, refusal
 }

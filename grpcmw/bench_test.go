@@ -133,8 +133,8 @@ func BenchmarkStreamMemory(b *testing.B) {
 }
 
 // What the layers cost in allocations: nothing without a limit of the kit's and
-// without retry, a context with a limit, and the proof of what was sent where a
-// call may be repeated.
+// without retry; a context with a limit; where a call may be repeated, the mark of
+// R8 and the proof of what was sent.
 func TestAllocations(t *testing.T) {
 	stub := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 	opts := []grpc.CallOption{grpc.StaticMethod()}

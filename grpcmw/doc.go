@@ -13,9 +13,10 @@
 // server is told.
 //
 // A stream has breaker, bulkhead and limits, and gets one attempt. Attempt and
-// Total bound its opening, FirstMessage the time to its first message if it is
-// set; neither touches it afterwards, and every later message is bounded by the
-// caller's context alone. It is booked once, from its final status: a stream that
+// Total bound its opening and leave it alone once it is open. FirstMessage, if it
+// is set, bounds the time to its first message, and so does Total then. Idle, if
+// it is set, bounds each wait in RecvMsg; without it a message may take as long as
+// the caller's context lasts. A stream is booked once, from its final status: a stream that
 // dies half way is a failure, one that the caller gives up is neither. Its permit
 // is given back at its end, which is the first of: io.EOF or an error from
 // RecvMsg, the only message of a server that sends one, an error other than

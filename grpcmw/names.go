@@ -25,7 +25,7 @@ var protocol = wire.Protocol{
 	Waits: wire.Waits{
 		Attempt:      "to the end of a unary RPC, for a stream until it is open",
 		FirstMessage: "the first message of a stream, from the start of its attempt",
-		Rest:         "every later message of a stream, and its end",
+		Rest:         "each wait for a message of an open stream",
 	},
 }
 

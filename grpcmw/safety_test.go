@@ -122,5 +122,5 @@ func TestExplainReadsGRPCNames(t *testing.T) {
 	text := e.String()
 	require.Contains(t, text, "for a stream until it is open: Timeout.Attempt 10s")
 	require.Contains(t, text, "the first message of a stream, from the start of its attempt: only the caller's context")
-	require.Contains(t, text, "every later message of a stream, and its end: only the caller's context")
+	require.Contains(t, text, "each wait for a message of an open stream: only the caller's context")
 }

@@ -43,6 +43,7 @@ func (i *Interceptors) openStream(ctx context.Context, r *record, route *route, 
 		return nil, refusal.Err
 	}
 	r.held = held
+	r.call.WatchIdle(&r.attempt, false)
 
 	r.enter()
 	returned := false
@@ -98,7 +99,10 @@ func (s *stream) RecvMsg(m any) (err error) {
 	s.record.enter()
 	returned := false
 	defer s.leave(&returned)
-	err = s.received(s.ClientStream.RecvMsg(m))
+	s.record.attempt.BeginWait()
+	err = s.ClientStream.RecvMsg(m)
+	s.record.attempt.EndWait()
+	err = s.received(err)
 	returned = true
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
@@ -194,4 +195,37 @@ func TestD076_SlowIsTheTimeToTheFirstMessage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Idle bounds each wait for a message, and not the pauses of the caller.
+func TestT3_IdleBoundsEachWaitOfRecvMsg(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var seen verdicts
+		s := play(t, func(ss grpc.ServerStream) error {
+			if err := messages(3, 60*time.Millisecond, nil)(ss); err != nil {
+				return err
+			}
+			return silent(ss)
+		})
+		cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) {
+			single(p)
+			seen.note(p)
+			p.Timeout = &timeout.Limits{Idle: 100 * time.Millisecond}
+		})))
+		for range 2 {
+			stream, err := open(t.Context(), cc, serverStream)
+			require.NoError(t, err)
+			for range 3 {
+				require.NoError(t, stream.RecvMsg(new(wrapperspb.StringValue)))
+				time.Sleep(time.Second)
+			}
+			begin := time.Now()
+			err = stream.RecvMsg(new(wrapperspb.StringValue))
+			require.Equal(t, 100*time.Millisecond, time.Since(begin))
+			require.ErrorIs(t, err, timeout.ErrExceeded)
+			require.ErrorContains(t, err, "Idle")
+			require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+			require.Equal(t, []call.Class{call.TimedOut}, seen.take())
+		}
+	})
 }

@@ -23,7 +23,7 @@ var benchConfigs = []struct {
 		SlowCall: time.Second, SlowRate: 0.5, Stall: Stall{After: time.Second},
 	}},
 	{"all", Config{
-		Window: Window{Span: 10 * time.Second}, FailureRate: 0.5, Failures: 100_000, Consecutive: 5,
+		Window: Window{Span: 10 * time.Second}, FailureRate: 0.5, Failures: 30_000, Consecutive: 5,
 		SlowCall: time.Second, SlowRate: 0.5, Stall: Stall{After: time.Second}, RampUp: time.Second,
 	}},
 }

@@ -6,150 +6,64 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
+// result is the end of an attempt that is not neutral.
+type result struct {
+	failed, slow bool
+	asked        time.Duration // Retry-After
+}
+
 // book counts a result in a closed or disabled episode, and opens the breaker
-// if it is the one that does.
-//
-// The order of the two words matters: a success ends the row before it enters
-// the window, a failure enters the window before it lengthens the row. So two
-// results that meet are seen in one order by both, or their order makes no
-// difference.
-func (b *Breaker) book(ep *episode, failed, slow bool, asked time.Duration, now mono.Instant) {
-	if !failed && ep.row.Load()&rowMask != 0 && !ep.endRow() {
-		return
-	}
-	alive := true
+// if it is the one that does. It reports whether the episode was still there to
+// count it.
+func (b *Breaker) book(ep *episode, end result, now mono.Instant) bool {
 	switch ep.rules.kind {
 	case byTime:
-		alive = b.bookSpan(ep, failed, slow, asked, now)
+		return b.bookSpan(ep, end, at(now))
 	case byCalls:
-		alive = b.bookCall(ep, failed, slow, asked, now)
+		return b.bookCall(ep, end, now)
 	}
-	if failed && alive {
-		b.bookRow(ep, asked, now)
-	}
-}
-
-// judge is the verdict of the window with the totals in sum.
-func (ep *episode) judge(sum uint64) Reason {
-	if ep.state != Closed {
-		return 0
-	}
-	return ep.rules.verdict(ep.tally(sum))
-}
-
-// rowOpens reports whether a row of n failures opens.
-func (ep *episode) rowOpens(n uint64) bool {
-	c := ep.rules.consecutive
-	return c > 0 && n >= c && ep.state == Closed
-}
-
-func (b *Breaker) bookRow(ep *episode, asked time.Duration, now mono.Instant) {
 	for {
-		v := ep.row.Load()
-		if v&dead != 0 {
-			return
-		}
-		if ep.rowOpens(v&rowMask + 1) {
-			break
-		}
-		if ep.row.CompareAndSwap(v, v+1) {
-			return
-		}
-	}
-	b.mu.Lock()
-	for b.now.Load() == ep {
-		v := ep.row.Load()
-		if !ep.rowOpens(v&rowMask + 1) {
-			if ep.row.CompareAndSwap(v, v+1) {
-				break
-			}
-		} else if ep.row.CompareAndSwap(v, (v+1)|dead) {
-			b.trip(ep, ReasonConsecutive, asked, now)
-		}
-	}
-	b.unlock()
-}
-
-// bookSpan reports whether the episode still lives.
-func (b *Breaker) bookSpan(ep *episode, failed, slow bool, asked time.Duration, now mono.Instant) bool {
-	add := uint64(spanTotal)
-	if failed {
-		add += spanFailed
-	}
-	if slow {
-		add += spanSlow
-	}
-	for !ep.spans.over(now) {
 		v := ep.sum.Load()
-		if v&dead != 0 {
+		v2 := end.add(v, 0)
+		switch {
+		case v&dead != 0:
 			return false
-		}
-		v2 := v + add
-		if v2 >= spanFull*spanTotal || v2&(spanTotal-1) != 0 && ep.judge(v2) != 0 {
-			break
-		}
-		if ep.sum.CompareAndSwap(v, v2) {
+		case ep.judge(v2) != 0:
+			return b.bookLocked(ep, end, 0, now)
+		case ep.sum.CompareAndSwap(v, v2):
 			return true
 		}
 	}
-	b.mu.Lock()
-	defer b.unlock()
-	for b.now.Load() == ep {
-		ep.spans.turn(&ep.sum, ep.rules.bucketTime, now)
-		v := ep.sum.Load()
-		v2 := v + add
-		if v2 >= spanFull*spanTotal {
-			ep.spans.halve(&ep.sum)
-			continue
-		}
-		why := ep.judge(v2)
-		if why != 0 {
-			v2 |= dead
-		}
-		if ep.sum.CompareAndSwap(v, v2) {
-			if why != 0 {
-				b.tripByWindow(ep, why, failed, asked, now)
-			}
-			return why == 0
-		}
-	}
-	return false
 }
 
-// bookCall reports whether the episode still lives.
-func (b *Breaker) bookCall(ep *episode, failed, slow bool, asked time.Duration, now mono.Instant) bool {
-	r := ep.rules
-	for !failed && !slow {
-		v := ep.sum.Load()
-		if v&dead != 0 {
-			return false
-		}
-		seen, bad := callSeenOf(v)+1, v&(callSeen-1) != 0
-		if !bad && seen > r.calls {
-			return true // one success for another
-		}
-		if bad && (seen == r.minCalls || seen&r.sweepMask == 0) {
-			break
-		}
-		if ep.sum.CompareAndSwap(v, v+callSeen) {
-			return true
-		}
+// add returns sum with a result counted: in the row here, in the window by
+// count.
+func (end *result) add(sum, count uint64) uint64 {
+	switch {
+	case !end.failed:
+		sum &^= rowMask
+	case sum&rowMask != rowMask:
+		sum += oneRow
 	}
-	add := uint64(callSeen)
-	if failed {
-		add += callFailed
-	}
-	if slow {
-		add += callSlow
-	}
+	return sum + count
+}
+
+// bookLocked is book for a result that opens, or did when last looked at, or is
+// the first of its bucket.
+func (b *Breaker) bookLocked(ep *episode, end result, count uint64, now mono.Instant) bool {
 	b.mu.Lock()
 	defer b.unlock()
-	var loss uint64
 	for b.now.Load() == ep {
 		v := ep.sum.Load()
-		seen := callSeenOf(v)
-		loss += ep.last.clear(r, seen+1)
-		v2 := v + add - loss
+		v2 := v
+		if w := ep.spans; w != nil {
+			v2 = w.after(v, ep.rules, now)
+			if l := &ep.rules.span; v2&spanMask+count >= l.full {
+				w.halve(&ep.sum, l)
+				continue
+			}
+		}
+		v2 = end.add(v2, count)
 		why := ep.judge(v2)
 		if why != 0 {
 			v2 |= dead
@@ -157,43 +71,127 @@ func (b *Breaker) bookCall(ep *episode, failed, slow bool, asked time.Duration, 
 		if !ep.sum.CompareAndSwap(v, v2) {
 			continue
 		}
-		ep.last.put(r, seen, failed, slow)
-		if why != 0 {
-			b.tripByWindow(ep, why, failed, asked, now)
-			return false
+		if ep.spans != nil {
+			ep.spans.turned(v, ep.rules, now)
 		}
-		ep.last.rebase(r, &ep.sum)
+		if why != 0 {
+			b.trip(ep, why, end.asked, now)
+		}
 		return true
 	}
 	return false
 }
 
-// trip opens b because of a result in ep, the present and closed episode;
-// b.mu is held.
+// bookSpan is book for a time window.
+func (b *Breaker) bookSpan(ep *episode, end result, now mono.Instant) bool {
+	l := &ep.rules.span
+	count := l.total
+	if end.failed {
+		count += l.failed
+	}
+	if end.slow {
+		count += l.slow
+	}
+	for !ep.spans.over(now) {
+		v := ep.sum.Load()
+		v2 := end.add(v, count)
+		switch {
+		case v&dead != 0:
+			return false
+		case v2&spanMask >= l.full || v2&(l.bad|rowMask) != 0 && ep.judge(v2) != 0:
+			return b.bookLocked(ep, end, count, now)
+		case ep.sum.CompareAndSwap(v, v2):
+			return true
+		}
+	}
+	return b.bookLocked(ep, end, count, now)
+}
+
+// bookCall is book for a window of the last so many results.
+func (b *Breaker) bookCall(ep *episode, end result, now mono.Instant) bool {
+	for r := ep.rules; !end.failed && !end.slow; {
+		v := ep.sum.Load()
+		switch {
+		case v&dead != 0:
+			return false
+		case v&(rowMask|callBad) == 0 && callSeenOf(v) >= r.calls:
+			b.restBooks(ep)
+			return true // one success for another
+		case v&callBad != 0 && !r.callAsUsual(v):
+			return b.bookCallLocked(ep, end, now)
+		case ep.sum.CompareAndSwap(v, end.add(v, callSeen)):
+			return true
+		}
+	}
+	return b.bookCallLocked(ep, end, now)
+}
+
+// restBooks lets successes pass without a look at the window, which is full of
+// them.
+func (b *Breaker) restBooks(ep *episode) {
+	if ep.rules.timed {
+		return
+	}
+	b.mu.Lock()
+	if v := ep.sum.Load(); v&(dead|rowMask|callBad) == 0 {
+		ep.flags.And(^uint32(booksFlag))
+	}
+	b.mu.Unlock()
+}
+
+// bookCallLocked is for a result that may open, or has a bit to set.
+func (b *Breaker) bookCallLocked(ep *episode, end result, now mono.Instant) bool {
+	count := uint64(callSeen)
+	if end.failed {
+		count += callFailed
+	}
+	if end.slow {
+		count += callSlow
+	}
+	b.mu.Lock()
+	defer b.unlock()
+	if b.now.Load() != ep {
+		return false
+	}
+	w, r := ep.last, ep.rules
+	ep.flags.Or(booksFlag)
+	for loss := uint64(0); ; {
+		v := ep.sum.Load()
+		seen := callSeenOf(v)
+		loss += w.clear(r, seen+1)
+		v2 := end.add(v, count-loss)
+		why := ep.judge(v2)
+		if why != 0 {
+			v2 |= dead
+		}
+		if ep.sum.CompareAndSwap(v, v2) {
+			w.put(r, seen, end)
+			w.rebase(r, &ep.sum)
+			if why != 0 {
+				b.trip(ep, why, end.asked, now)
+			}
+			return true
+		}
+	}
+}
+
+// trip opens b because of ep, the present and closed episode; b.mu is held.
 func (b *Breaker) trip(ep *episode, why Reason, asked time.Duration, now mono.Instant) {
 	b.open(ep, why, 1, spread(), at(now), asked)
 }
 
-// tripByWindow is trip for a result that the row of failures has not seen.
-func (b *Breaker) tripByWindow(ep *episode, why Reason, failed bool, asked time.Duration, now mono.Instant) {
-	if failed {
-		ep.row.Add(1)
-	}
-	b.trip(ep, why, asked, now)
-}
-
 // findStall opens b if its dependency has fallen silent.
 func (b *Breaker) findStall(ep *episode, now mono.Instant) {
-	if ep.stall != nil && ep.state == Closed && ep.stall.silent(ep.rules, ep.rules.slotAt(now)) {
+	if ep.stall != nil && ep.state() == Closed && ep.stall.silent(ep.rules, ep.rules.slotAt(now)) {
 		b.tripStalled(ep, now)
 	}
 }
 
 func (b *Breaker) tripStalled(ep *episode, now mono.Instant) {
 	b.mu.Lock()
+	defer b.unlock()
 	if b.now.Load() == ep && ep.stall.silent(ep.rules, ep.rules.slotAt(now)) {
 		ep.turn(now)
 		b.trip(ep, ReasonStalled, 0, now)
 	}
-	b.unlock()
 }

@@ -29,6 +29,20 @@ type more struct {
 	delivering bool
 }
 
+// absorb adds the totals of a breaker that was dropped.
+func (m *more) absorb(t Totals) {
+	m.opens.Add(t.Opens)
+	m.neutral.Add(t.Neutral)
+	m.probesOK.Add(t.ProbesSucceeded)
+	m.probesFailed.Add(t.ProbesFailed)
+	m.probesExpired.Add(t.ProbesExpired)
+	m.probesOther.Add(t.ProbesNeutral)
+	m.refused[CauseOpen].Add(t.RefusedOpen)
+	m.refused[CauseHalfOpen].Add(t.RefusedHalfOpen)
+	m.refused[CauseForced].Add(t.RefusedForced)
+	m.refused[CauseRamp].Add(t.RefusedRamp)
+}
+
 // start is a breaker with its first episode, in one object.
 type start struct {
 	Breaker
@@ -75,7 +89,7 @@ func (b *Breaker) Name() string { return b.key }
 // It takes no lock and allocates nothing while the breaker is closed or open.
 func (b *Breaker) Allow() (Ticket, error) {
 	ep := b.now.Load()
-	if !ep.timed && ep.admits() {
+	if ep.flags.Load()&(rampFlag|timedFlag) == 0 && !ep.over() {
 		return Ticket{b: b, ep: ep}, nil
 	}
 	return b.allow(mono.Now(), false)
@@ -84,8 +98,8 @@ func (b *Breaker) Allow() (Ticket, error) {
 // AllowAt is Allow for a caller that has read the clock.
 func (b *Breaker) AllowAt(now mono.Instant) (Ticket, error) {
 	ep := b.now.Load()
-	if ep.stall == nil && ep.admits() {
-		return Ticket{b: b, ep: ep, start: now}, nil
+	if ep.stall == nil && ep.flags.Load()&rampFlag == 0 && !ep.over() {
+		return Ticket{b: b, ep: ep, at: now}, nil
 	}
 	return b.allow(now, false)
 }
@@ -100,42 +114,40 @@ func (b *Breaker) ProbeAt(now mono.Instant) (Ticket, error) { return b.allow(now
 
 func (b *Breaker) allow(now mono.Instant, forced bool) (Ticket, error) {
 	for {
-		ep := b.now.Load()
-		switch ep.state {
+		ep := b.present()
+		switch ep.state() {
 		case Closed, Disabled:
-			flags := (ep.row.Load() | ep.sum.Load()) & (dead | ramping)
-			if flags&dead != 0 {
-				b.await()
-				continue
-			}
-			if flags&ramping != 0 && !ep.rampAdmits(now) {
+			if ep.flags.Load()&rampFlag != 0 && !ep.rampAdmits(now) {
 				return b.refuse(ep, CauseRamp)
 			}
-			if s := ep.stall; s != nil {
-				slot := ep.rules.slotAt(now)
-				if ep.state == Closed && s.silent(ep.rules, slot) {
-					b.tripStalled(ep, now)
-					continue
-				}
-				s.begin(slot)
-				return Ticket{b: b, ep: ep, start: now, flags: watched}, nil
+			s := ep.stall
+			if s == nil {
+				return Ticket{b: b, ep: ep, at: now}, nil
 			}
-			return Ticket{b: b, ep: ep, start: now}, nil
+			slot := ep.rules.slotAt(now)
+			if ep.state() == Closed && s.silent(ep.rules, slot) {
+				b.tripStalled(ep, now)
+				continue
+			}
+			s.begin(slot)
+			return Ticket{b: b, ep: ep, at: now, mark: watched}, nil
 		case Open:
 			if now < ep.out.until && !forced {
 				return b.refuse(ep, CauseOpen)
 			}
 			if id, next := b.halfOpen(ep, now, forced); id != 0 {
-				return Ticket{b: b, ep: next, start: now, id: id}, nil
+				return Ticket{b: b, ep: next, at: now, mark: probeMark(id)}, nil
 			}
 		case HalfOpen:
 			if id, over := b.takeProbe(ep, now); id != 0 {
-				return Ticket{b: b, ep: ep, start: now, id: id}, nil
+				return Ticket{b: b, ep: ep, at: now, mark: probeMark(id)}, nil
 			} else if !over {
 				return b.refuse(ep, CauseHalfOpen)
 			}
-		default:
+		case ForcedOpen:
 			return b.refuse(ep, CauseForced)
+		case retired:
+			return b.heir(now).allow(now, forced)
 		}
 	}
 }

@@ -11,10 +11,11 @@ import (
 // they leave. Guarded by Breaker.mu.
 //
 // A success writes no bit: it only moves sum on. The places it passed are
-// cleared when the next failure or slow call arrives, or once in a window
+// cleared when the next failure or slow call arrives, or once in about a window
 // length. Until then sum may hold failures that have left the window, which no
 // verdict sees: a success in a full window cannot open, and a failure clears
-// first.
+// first. A success in a full window of successes writes nothing at all; then
+// booksFlag is off.
 type callWindow struct {
 	cleared uint64    // results whose places have been cleared of what stood there a window ago
 	small   [2]uint64 // the bits, if that many do,
@@ -23,19 +24,26 @@ type callWindow struct {
 
 // sum of a call window: results seen, failures, slow calls.
 const (
-	callSeen     = 1 << 32
-	callFailed   = 1 << 16
-	callSlow     = 1
-	callMask     = 1<<16 - 1
-	callSeenMask = 1<<31 - 1
+	callSeen   = 1 << 32
+	callFailed = 1 << 16
+	callSlow   = 1
+	callMask   = 1<<16 - 1
+	callBad    = callSeen - 1 // failures and slow calls
 )
 
 // callSeenOf returns the number of results seen; it is reduced by multiples of
 // the window length now and then, but never below it.
-func callSeenOf(v uint64) uint64 { return v >> 32 & callSeenMask }
+func callSeenOf(v uint64) uint64 { return v & (oneRow - 1) >> 32 }
 
-func callTally(v, calls uint64) (total, failed, slow uint64) {
-	return min(callSeenOf(v), calls), v >> 16 & callMask, v & callMask
+func (r *rules) callTally(v uint64) (total, failed, slow uint64) {
+	return min(callSeenOf(v), r.calls), v >> 16 & callMask, v & callMask
+}
+
+// callAsUsual reports whether a success only counts: it ends no row, and is
+// neither the one that the rates begin with nor the one to clean up.
+func (r *rules) callAsUsual(v uint64) bool {
+	seen := callSeenOf(v) + 1
+	return v&(dead|rowMask) == 0 && v&callBad != 0 && seen != r.minCalls && seen&r.sweepMask != 0
 }
 
 func newCallWindow(r *rules) *callWindow {
@@ -71,37 +79,52 @@ func (w *callWindow) planes(r *rules) (failed, slow []uint64) {
 // clear clears the places of results cleared to seen, exclusive, and returns
 // what sum has to lose for it.
 func (w *callWindow) clear(r *rules, seen uint64) (loss uint64) {
+	loss = w.loss(r, seen, true)
+	w.cleared = seen
+	return loss
+}
+
+// loss returns what sum has to lose for the places of results cleared to seen;
+// if take is set it clears them.
+func (w *callWindow) loss(r *rules, seen uint64, take bool) (loss uint64) {
 	failed, slow := w.planes(r)
-	if seen-w.cleared >= r.calls {
-		loss = wipe(failed)*callFailed + wipe(slow)*callSlow
-		w.cleared = seen
-		return loss
+	from, n := uint64(0), r.calls
+	if seen-w.cleared < r.calls {
+		from, n = w.cleared%r.calls, seen-w.cleared
 	}
-	for ; w.cleared < seen; w.cleared++ {
-		at := w.cleared % r.calls
-		loss += take(failed, at)*callFailed + take(slow, at)*callSlow
+	first := min(n, r.calls-from)
+	loss = (count(failed, from, first, take) + count(failed, 0, n-first, take)) * callFailed
+	if slow != nil {
+		loss += (count(slow, from, first, take) + count(slow, 0, n-first, take)) * callSlow
 	}
 	return loss
 }
 
-// loss returns what clear would return, and changes nothing.
-func (w *callWindow) loss(r *rules, seen uint64) (loss uint64) {
-	failed, slow := w.planes(r)
-	for i := range min(seen-w.cleared, r.calls) {
-		at := (w.cleared + i) % r.calls
-		loss += bit(failed, at)*callFailed + bit(slow, at)*callSlow
+// count returns the number of bits set in n places from from on; if take is set
+// it clears them.
+func count(plane []uint64, from, n uint64, take bool) (set uint64) {
+	for n > 0 {
+		word, at := &plane[from/64], from%64
+		part := min(n, 64-at)
+		mask := (uint64(1)<<part - 1) << at // all ones for 64 places
+		set += uint64(bits.OnesCount64(*word & mask))
+		if take {
+			*word &^= mask
+		}
+		from += part
+		n -= part
 	}
-	return loss
+	return set
 }
 
 // put marks the result at place seen.
-func (w *callWindow) put(r *rules, seen uint64, failed, slow bool) {
+func (w *callWindow) put(r *rules, seen uint64, end result) {
 	f, s := w.planes(r)
 	at := seen % r.calls
-	if failed {
+	if end.failed {
 		f[at/64] |= 1 << (at % 64)
 	}
-	if slow && s != nil {
+	if end.slow && s != nil {
 		s[at/64] |= 1 << (at % 64)
 	}
 }
@@ -116,27 +139,4 @@ func (w *callWindow) rebase(r *rules, sum *atomic.Uint64) {
 	back := min(seen, w.cleared)/r.calls*r.calls - r.calls
 	w.cleared -= back
 	sum.Add(-back * callSeen)
-}
-
-func wipe(plane []uint64) (n uint64) {
-	for i, word := range plane {
-		n += uint64(bits.OnesCount64(word))
-		plane[i] = 0
-	}
-	return n
-}
-
-func bit(plane []uint64, at uint64) uint64 {
-	if plane == nil {
-		return 0
-	}
-	return plane[at/64] >> (at % 64) & 1
-}
-
-func take(plane []uint64, at uint64) uint64 {
-	b := bit(plane, at)
-	if b != 0 {
-		plane[at/64] &^= 1 << (at % 64)
-	}
-	return b
 }

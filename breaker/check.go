@@ -10,7 +10,8 @@ import (
 // The largest values that the packed words of the windows hold.
 const (
 	maxWindowCalls = 1 << 15
-	maxFailures    = 500_000
+	maxFailures    = 30_000
+	maxConsecutive = 2000
 	maxBuckets     = 1000
 	minRate        = 1e-9
 )
@@ -27,7 +28,7 @@ func (c Config) Check() check.Faults {
 	checkRate(&fs, "SlowRate", c.SlowRate)
 	checkRate(&fs, "ProbeRate", c.ProbeRate)
 	checkCount(&fs, "Failures", c.Failures, maxFailures)
-	checkCount(&fs, "Consecutive", c.Consecutive, math.MaxInt32)
+	checkCount(&fs, "Consecutive", c.Consecutive, maxConsecutive)
 	checkTime(&fs, "SlowCall", c.SlowCall)
 	if c.SlowRate != 0 && c.SlowCall == 0 {
 		fs.Add("SlowRate", c.SlowRate, "needs SlowCall, which says what slow is")

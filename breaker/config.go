@@ -27,10 +27,11 @@ type Config struct {
 	FailureRate float64
 
 	// Failures opens at so many failures within the window, whatever the
-	// successes, at most 500,000. Zero is no such rule.
+	// successes, at most 30,000. Zero is no such rule.
 	Failures int
 
-	// Consecutive opens at so many failures in a row. Zero is no such rule.
+	// Consecutive opens at so many failures in a row, at most 2,000. Zero is no
+	// such rule.
 	Consecutive int
 
 	// SlowCall makes an attempt slow that takes longer than this to be
@@ -117,6 +118,8 @@ type Window struct {
 
 	// Span is the time looked at. It slides in steps of Span / Buckets; a
 	// result never counts for longer than Span. Zero, with Calls zero, is 20 s.
+	// Should there be more than 33 million results in it, or 65,000 if SlowCall is
+	// set, all counts are halved, which leaves the rates as they are.
 	Span time.Duration
 
 	// Buckets is the number of parts of Span, 2 to 1,000. Zero is 10.

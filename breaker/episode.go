@@ -10,25 +10,18 @@ import (
 // ticket keeps the episode that admitted it, so that a result of an earlier one
 // cannot reach a later one.
 //
-// In the closed and disabled states row and sum hold the results. Every step
-// that may open publishes its result and the death of the episode in one
-// compare-and-swap, and admission looks for that mark: so no call is admitted,
-// and no result counted, after the result that opened.
+// In the closed and disabled states sum holds the results. One compare-and-swap
+// counts a result, judges by it, and if it opens marks the episode dead; and
+// admission looks for that mark. So no call is admitted, and no result counted,
+// after the result that opened.
 type episode struct {
 	rules *rules
 
-	// row: bit 63 dead, bit 62 ramp, low 32 bits the failures in a row.
-	row atomic.Uint64
-
-	// sum: bit 63 dead, bit 62 never set, the rest the totals of the window (see
-	// tally).
+	// sum: bit 63 dead; then the failures in a row; the rest is the window's.
 	sum atomic.Uint64
 
-	gen   uint32
-	state State
-
-	// timed is rules.timed, here so that Allow touches one cache line.
-	timed bool
+	flags atomic.Uint32
+	id    uint32 // generation << 3 | state
 
 	spans *spanWindow
 	last  *callWindow
@@ -39,15 +32,26 @@ type episode struct {
 	out *outage
 }
 
+// The parts of sum that all episodes have.
 const (
-	dead    = 1 << 63
-	ramping = 1 << 62
-	rowMask = 1<<32 - 1
+	dead    = 1 << 63 // the episode is over, or is none that admits
+	oneRow  = 1 << rowShift
+	rowMask = maxRow << rowShift
+
+	rowShift = 52
+	maxRow   = 1<<(63-rowShift) - 1 // a longer row is not counted
+)
+
+// The flags.
+const (
+	rampFlag  = 1 << iota // only a share is admitted
+	timedFlag             // a ticket needs the time of its admission
+	booksFlag             // a success changes something even if there is no row
 )
 
 // newClosed sets ep up as a closed or disabled episode that begins at now.
 func newClosed(ep *episode, r *rules, state State, now mono.Instant) {
-	ep.rules, ep.state, ep.timed = r, state, r.timed
+	ep.rules, ep.id = r, uint32(state)
 	switch r.kind {
 	case byTime:
 		ep.spans = newSpanWindow(r, now)
@@ -57,47 +61,63 @@ func newClosed(ep *episode, r *rules, state State, now mono.Instant) {
 	if r.cfg.Stall.After > 0 {
 		ep.stall = newStallRing()
 	}
+	var flags uint32
+	if r.timed {
+		flags |= timedFlag
+	}
+	if r.timed || r.kind != noWindow {
+		flags |= booksFlag
+	}
+	ep.flags.Store(flags)
 }
 
-// admits reports whether calls pass without a further look. It is false in all
-// states but closed and disabled, during a ramp, and once the episode is over.
-func (ep *episode) admits() bool {
-	return (ep.row.Load()|ep.sum.Load())&(dead|ramping) == 0
+func (ep *episode) state() State { return State(ep.id & 7) }
+
+func (ep *episode) generation() uint32 { return ep.id >> 3 }
+
+// follow makes ep the successor of old.
+func (ep *episode) follow(old *episode, steps uint32) {
+	ep.id = (old.generation()+steps)<<3 | ep.id&7
 }
 
-// kill marks the episode as over; b.mu is held.
-func (ep *episode) kill() {
-	ep.row.Or(dead)
-	ep.sum.Or(dead)
-}
+// over reports whether the episode has ended or is none that admits.
+func (ep *episode) over() bool { return ep.sum.Load()&dead != 0 }
 
 // tally unpacks the window: results, failures, slow calls.
 func (ep *episode) tally(sum uint64) (total, failed, slow uint64) {
-	switch ep.rules.kind {
+	switch r := ep.rules; r.kind {
 	case byTime:
-		return spanTally(sum)
+		return r.spanTally(sum)
 	case byCalls:
-		return callTally(sum, ep.rules.calls)
+		return r.callTally(sum)
 	}
 	return 0, 0, 0
 }
 
-// endRow ends a row of failures. It reports whether the episode still lives.
-func (ep *episode) endRow() bool {
-	for {
-		v := ep.row.Load()
-		switch {
-		case v&dead != 0:
-			return false
-		case v&rowMask == 0 || ep.row.CompareAndSwap(v, v&^rowMask):
-			return true
+// judge returns why sum opens the breaker, or 0.
+func (ep *episode) judge(sum uint64) Reason {
+	if ep.state() != Closed {
+		return 0
+	}
+	r := ep.rules
+	if r.kind != noWindow {
+		if why := r.verdict(ep.tally(sum)); why != 0 {
+			return why
 		}
 	}
+	if r.consecutive > 0 && sum&rowMask>>rowShift >= r.consecutive {
+		return ReasonConsecutive
+	}
+	return 0
 }
 
 // turn brings a time window up to now; b.mu is held.
 func (ep *episode) turn(now mono.Instant) {
-	if ep.spans != nil {
-		ep.spans.turn(&ep.sum, ep.rules.bucketTime, now)
+	for ep.spans != nil {
+		v := ep.sum.Load()
+		if ep.sum.CompareAndSwap(v, ep.spans.after(v, ep.rules, now)) {
+			ep.spans.turned(v, ep.rules, now)
+			return
+		}
 	}
 }

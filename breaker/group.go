@@ -2,29 +2,33 @@ package breaker
 
 import (
 	"iter"
-	"sync"
 
+	"github.com/holdfast-go/holdfast/internal/keyed"
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
-// DefaultMaxKeys is the number of keys in a Group if none is given.
-const DefaultMaxKeys = 10_000
+// DefaultMaxKeys is the number of keys in a Group if nothing else is said.
+const DefaultMaxKeys = keyed.DefaultMax
 
-// overflowKey names the breaker that new keys share when a group is full.
-const overflowKey = "overflow"
+// OverflowKey is the key of the breaker that new keys share when a group is
+// full of breakers that must not be dropped.
+const OverflowKey = "overflow"
 
-// Group has one breaker for each key, all with one Config.
+// Group has one breaker for each key, all with one Config, and bounds their
+// number. To make room it drops the breaker that was not asked for the longest
+// of those of which nothing would be missed: closed, without a failure or a
+// slow call in the window, and with no attempt in flight as far as it knows. An
+// attempt that it did not know of, and that fails after all, is booked by the
+// breaker that now has its key. If no breaker can be dropped, new keys share
+// one.
 type Group struct {
 	rules   *rules
-	maxKeys int
-
-	mu       sync.RWMutex
-	keys     map[string]*Breaker
-	overflow *Breaker
+	keys    *keyed.Registry[*Breaker]
+	evicted more // the totals of breakers that were dropped
 }
 
 // NewGroup returns an empty group of at most maxKeys breakers; 0 is
-// DefaultMaxKeys.
+// DefaultMaxKeys. It returns an error that names every fault of c.
 func NewGroup(c Config, maxKeys int) (*Group, error) {
 	faults := c.Check()
 	if c.IsOff() {
@@ -36,62 +40,95 @@ func NewGroup(c Config, maxKeys int) (*Group, error) {
 	if err := faults.Err("breaker"); err != nil {
 		return nil, err
 	}
-	if maxKeys == 0 {
-		maxKeys = DefaultMaxKeys
-	}
-	return &Group{rules: compile(c), maxKeys: maxKeys, keys: map[string]*Breaker{}}, nil
+	g := &Group{rules: compile(c)}
+	g.keys = keyed.New(keyed.Options[*Breaker]{
+		Max:         maxKeys,
+		New:         func(key string) *Breaker { return newBreaker(key, g.rules, mono.Now()) },
+		Idle:        func(b *Breaker) bool { return b.dispensable(mono.Now()) },
+		Evicted:     func(_ string, b *Breaker) { b.retire(g) },
+		OverflowKey: OverflowKey,
+	})
+	return g, nil
 }
 
-// For returns the breaker for key, a new one if there is none.
+// For returns the breaker for key, a new one if there is none. Ask for each
+// attempt: the breaker of a key changes if it was dropped in between.
 func (g *Group) For(key string) *Breaker { return g.ForAt(key, mono.Now()) }
 
 // ForAt is For for a caller that has read the clock.
-func (g *Group) ForAt(key string, now mono.Instant) *Breaker {
-	g.mu.RLock()
-	b := g.keys[key]
-	g.mu.RUnlock()
-	if b != nil {
-		return b
+func (g *Group) ForAt(key string, now mono.Instant) *Breaker { return g.keys.For(key, now) }
+
+// All ranges over the breakers that the group has when it is called, by key and
+// in no order; the shared one, if there is one, has the key OverflowKey.
+func (g *Group) All() iter.Seq2[string, *Breaker] { return g.keys.All() }
+
+// Len returns the number of keys that have a breaker of their own.
+func (g *Group) Len() int { return g.keys.Len() }
+
+// Evictions returns how many breakers were dropped.
+func (g *Group) Evictions() uint64 { return g.keys.Evictions() }
+
+// Evicted returns the totals of the breakers that were dropped, so that the sum
+// over All and it never falls.
+func (g *Group) Evicted() Totals { return g.evicted.totals() }
+
+// dispensable reports whether nothing would be missed of b.
+func (b *Breaker) dispensable(now mono.Instant) bool {
+	ep := b.now.Load()
+	if ep.state() != Closed || ep.over() || ep.flags.Load()&rampFlag != 0 {
+		return false
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if b := g.keys[key]; b != nil {
-		return b
+	if ep.rules.consecutive > 0 && ep.sum.Load()&rowMask != 0 {
+		return false
 	}
-	if len(g.keys) >= g.maxKeys {
-		if g.overflow == nil {
-			g.overflow = newBreaker(overflowKey, g.rules, now)
+	if s := ep.stall; s != nil {
+		if _, n := s.waiting(ep.rules, 0); n+s.answered.Load() > 0 {
+			return false
 		}
-		return g.overflow
 	}
-	b = newBreaker(key, g.rules, now)
-	g.keys[key] = b
-	return b
+	_, failed, slow := ep.tally(ep.sum.Load())
+	if failed+slow == 0 {
+		return true
+	}
+	c := b.CountsAt(now)
+	return c.Failures+c.Slow == 0
 }
 
-// All returns the breakers of the group by key, in no order.
-func (g *Group) All() iter.Seq2[string, *Breaker] {
-	return func(yield func(string, *Breaker) bool) {
-		g.mu.RLock()
-		all := make([]*Breaker, 0, len(g.keys)+1)
-		for _, b := range g.keys {
-			all = append(all, b)
-		}
-		if g.overflow != nil {
-			all = append(all, g.overflow)
-		}
-		g.mu.RUnlock()
-		for _, b := range all {
-			if !yield(b.key, b) {
-				return
-			}
-		}
+// retired is the state of a breaker that its group has dropped. It passes on
+// whatever is still asked of it.
+const retired State = 7
+
+// retire ends b, whose totals go to the group.
+func (b *Breaker) retire(g *Group) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.now.Load()
+	next := newStop(b, old.rules, retired, CauseOpen)
+	next.out.group = g
+	next.follow(old, 1)
+	old.sum.Or(dead)
+	b.now.Store(next)
+	if m := b.more.Swap(&g.evicted); m != nil {
+		g.evicted.absorb(m.totals())
 	}
 }
 
-// Len returns the number of breakers in the group.
-func (g *Group) Len() int {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return len(g.keys)
+// heir returns the breaker that has the key of b now, if b is retired.
+func (b *Breaker) heir(now mono.Instant) *Breaker {
+	if ep := b.now.Load(); ep.state() == retired {
+		return ep.out.group.ForAt(b.key, now)
+	}
+	return nil
+}
+
+// bequeath books what ended after b was retired, for a ticket of ep, if the
+// heir has no history of its own yet.
+func (b *Breaker) bequeath(ep *episode, end result, now mono.Instant) {
+	if last := b.now.Load(); last.state() != retired || last.generation() != ep.generation()+1 {
+		return
+	}
+	heir := b.heir(at(now))
+	if ep := heir.present(); ep.state() == Closed && ep.generation() == 0 {
+		heir.book(ep, end, now)
+	}
 }

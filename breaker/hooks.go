@@ -102,18 +102,18 @@ type ProbeEnd struct {
 
 // change moves on from old to next; b.mu is held.
 func (b *Breaker) change(old, next *episode, why Reason, note string) {
-	old.kill()
-	next.gen = old.gen + 1
+	old.sum.Or(dead)
+	next.follow(old, 1)
 	b.now.Store(next)
 	hook := old.rules.cfg.Hooks.Transition
 	if hook == nil {
 		return
 	}
 	t := Transition{
-		Key: b.key, From: old.state, To: next.state, Reason: why, Note: note,
-		Generation: uint64(next.gen), Counts: b.counts(old),
+		Key: b.key, From: old.state(), To: next.state(), Reason: why, Note: note,
+		Generation: uint64(next.generation()), Counts: b.counts(old, old.sum.Load()),
 	}
-	if next.state == Open {
+	if next.state() == Open {
 		t.Cooldown = next.out.lasts
 	}
 	b.queue(func() { hook(t) })
@@ -122,7 +122,7 @@ func (b *Breaker) change(old, next *episode, why Reason, note string) {
 // queueProbe notes the end of a probe for the hooks; b.mu is held.
 func (b *Breaker) queueProbe(ep *episode, how ProbeOutcome, took time.Duration) {
 	hooks := &ep.rules.cfg.Hooks
-	end := ProbeEnd{Key: b.key, Outcome: how, Generation: uint64(ep.gen), Took: took}
+	end := ProbeEnd{Key: b.key, Outcome: how, Generation: uint64(ep.generation()), Took: took}
 	if hook := hooks.ProbeEnded; hook != nil {
 		b.queue(func() { hook(end) })
 	}

@@ -13,7 +13,7 @@ type Counts struct {
 	// than closed and disabled.
 	Results, Failures, Slow int
 
-	// Consecutive is the present row of failures.
+	// Consecutive is the present row of failures, counted up to 2,047.
 	Consecutive int
 
 	// Unanswered is the number of attempts in flight that are not answered, if
@@ -50,35 +50,32 @@ func (b *Breaker) Counts() Counts { return b.CountsAt(mono.Now()) }
 
 // CountsAt is Counts for a caller that has read the clock.
 func (b *Breaker) CountsAt(now mono.Instant) Counts {
+	if h := b.heir(now); h != nil {
+		return h.CountsAt(now)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ep := b.now.Load()
-	c := b.counts(ep)
-	if ep.spans != nil {
-		sum := ep.sum.Load()
-		c.setWindow(ep.tally(sum - ep.spans.expired(sum, ep.rules.bucketTime, now)))
-	}
-	return c
-}
-
-func (c *Counts) setWindow(total, failed, slow uint64) {
-	c.Results, c.Failures, c.Slow = int(total), int(failed), int(slow)
-}
-
-// counts returns the figures of ep, those of a time window as of its latest
-// turn; b.mu is held.
-func (b *Breaker) counts(ep *episode) (c Counts) {
 	sum := ep.sum.Load()
-	if ep.last != nil {
-		sum -= ep.last.loss(ep.rules, callSeenOf(sum))
+	if ep.spans != nil {
+		sum = ep.spans.after(sum, ep.rules, now)
 	}
-	c.setWindow(ep.tally(sum))
-	c.Consecutive = int(ep.row.Load() & rowMask)
+	return b.counts(ep, sum)
+}
+
+// counts returns the figures of ep with its results in sum; b.mu is held.
+func (b *Breaker) counts(ep *episode, sum uint64) (c Counts) {
+	if ep.last != nil {
+		sum -= ep.last.loss(ep.rules, callSeenOf(sum), false)
+	}
+	total, failed, slow := ep.tally(sum)
+	c.Results, c.Failures, c.Slow = int(total), int(failed), int(slow)
+	c.Consecutive = int(sum & rowMask >> rowShift)
 	if ep.stall != nil {
 		_, n := ep.stall.waiting(ep.rules, 0)
 		c.Unanswered = int(max(n, 0))
 	}
-	if ep.state == HalfOpen {
+	if ep.state() == HalfOpen {
 		c.Probes, c.ProbeSuccesses, c.ProbeFailures = len(ep.out.leases), ep.out.good, ep.out.bad
 	}
 	if m := b.more.Load(); m != nil {
@@ -127,7 +124,20 @@ func (b *Breaker) StateAt(now mono.Instant) State {
 
 // Generation returns the number of the present state; it grows with every
 // transition.
-func (b *Breaker) Generation() uint64 { return uint64(b.now.Load().gen) }
+func (b *Breaker) Generation() uint64 { return uint64(b.present().generation()) }
+
+// present returns the present episode, and waits for a transition that has been
+// decided but not made: whose result was dropped because of it must not see the
+// state before.
+func (b *Breaker) present() *episode {
+	for {
+		ep := b.now.Load()
+		if s := ep.state(); s != Closed && s != Disabled || !ep.over() {
+			return ep
+		}
+		b.await()
+	}
+}
 
 // WouldAdmit reports whether the next call would be admitted. It takes no slot
 // and changes nothing.
@@ -137,7 +147,7 @@ func (b *Breaker) WouldAdmit() bool { return b.RefusalAt(mono.Now()) == nil }
 // *OpenError that it would get. It takes no slot and changes nothing.
 func (b *Breaker) RefusalAt(now mono.Instant) error {
 	ep := b.now.Load()
-	if ep.rules.cfg.Shadow || ep.stall == nil && ep.admits() {
+	if ep.rules.cfg.Shadow || ep.stall == nil && ep.flags.Load()&rampFlag == 0 && !ep.over() {
 		return nil
 	}
 	s := b.look(now)
@@ -161,20 +171,16 @@ type sight struct {
 // look tells what a call at now would find.
 func (b *Breaker) look(now mono.Instant) sight {
 	for {
-		ep := b.now.Load()
-		switch ep.state {
+		ep := b.present()
+		switch ep.state() {
 		case Closed, Disabled:
-			flags := (ep.row.Load() | ep.sum.Load()) & (dead | ramping)
 			switch {
-			case flags&dead != 0:
-				b.await()
-				continue
-			case ep.state == Closed && ep.stall != nil && ep.stall.silent(ep.rules, ep.rules.slotAt(now)):
+			case ep.state() == Closed && ep.stall != nil && ep.stall.silent(ep.rules, ep.rules.slotAt(now)):
 				return sight{state: Open, until: now.Add(ep.rules.cooldown(1, 0, 0))}
-			case flags&ramping != 0 && !ep.rampWould(now):
+			case ep.flags.Load()&rampFlag != 0 && !ep.rampWould(now):
 				return sight{state: Closed, ep: ep}
 			}
-			return sight{state: ep.state, admit: true}
+			return sight{state: ep.state(), admit: true}
 		case Open:
 			if now < ep.out.until {
 				return sight{state: Open, ep: ep}
@@ -184,8 +190,10 @@ func (b *Breaker) look(now mono.Instant) sight {
 			if s, ok := b.lookHalfOpen(ep, now); ok {
 				return s
 			}
-		default:
+		case ForcedOpen:
 			return sight{state: ForcedOpen, ep: ep}
+		case retired:
+			return b.heir(now).look(now)
 		}
 	}
 }

@@ -24,54 +24,58 @@ func (b *Breaker) Enable() { b.enable(mono.Now()) }
 func (b *Breaker) Reset() { b.reset(mono.Now()) }
 
 func (b *Breaker) forceOpen(reason string, now mono.Instant) {
-	ep := b.lock(now)
-	defer b.unlock()
-	next := newStop(b, ep.rules, ForcedOpen, CauseForced)
-	next.out.err.note = reason
-	if ep.state == ForcedOpen {
-		next.gen = ep.gen
-		b.now.Store(next)
-		return
-	}
-	b.change(ep, next, ReasonForced, reason)
+	b.command(now, func(b *Breaker, ep *episode) {
+		next := newStop(b, ep.rules, ForcedOpen, CauseForced)
+		next.out.err.note = reason
+		if ep.state() == ForcedOpen {
+			next.follow(ep, 0)
+			b.now.Store(next)
+			return
+		}
+		b.change(ep, next, ReasonForced, reason)
+	})
 }
 
 func (b *Breaker) release(now mono.Instant) {
-	ep := b.lock(now)
-	defer b.unlock()
-	if ep.state == ForcedOpen {
-		b.open(ep, ReasonReleased, 1, spread(), now, 0)
-	}
+	b.command(now, func(b *Breaker, ep *episode) {
+		if ep.state() == ForcedOpen {
+			b.open(ep, ReasonReleased, 1, spread(), now, 0)
+		}
+	})
 }
 
 func (b *Breaker) disable(now mono.Instant) {
-	ep := b.lock(now)
-	defer b.unlock()
-	if ep.state != ForcedOpen && ep.state != Disabled {
-		b.close(ep, Disabled, ReasonDisabled, now)
-	}
+	b.command(now, func(b *Breaker, ep *episode) {
+		if ep.state() != ForcedOpen && ep.state() != Disabled {
+			b.close(ep, Disabled, ReasonDisabled, now)
+		}
+	})
 }
 
 func (b *Breaker) enable(now mono.Instant) {
-	ep := b.lock(now)
-	defer b.unlock()
-	if ep.state == Disabled {
-		b.close(ep, Closed, ReasonEnabled, now)
-	}
+	b.command(now, func(b *Breaker, ep *episode) {
+		if ep.state() == Disabled {
+			b.close(ep, Closed, ReasonEnabled, now)
+		}
+	})
 }
 
 func (b *Breaker) reset(now mono.Instant) {
-	ep := b.lock(now)
-	defer b.unlock()
-	b.close(ep, Closed, ReasonReset, now)
+	b.command(now, func(b *Breaker, ep *episode) { b.close(ep, Closed, ReasonReset, now) })
 }
 
-// lock takes b.mu for a command, brings the breaker up to the present, and
-// returns the episode that the command is about.
-func (b *Breaker) lock(now mono.Instant) *episode {
+// command brings the breaker up to the present and then does what somebody
+// asks of it, with the lock held.
+func (b *Breaker) command(now mono.Instant, do func(*Breaker, *episode)) {
 	b.mu.Lock()
 	ep := b.now.Load()
+	if ep.state() == retired {
+		b.mu.Unlock()
+		b.heir(now).command(now, do)
+		return
+	}
+	defer b.unlock()
 	b.settle(ep, now)
 	ep.turn(now)
-	return b.now.Load()
+	do(b, b.now.Load())
 }

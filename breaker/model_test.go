@@ -40,6 +40,7 @@ type model struct {
 	refused        [causes]uint64
 	ended          map[ProbeOutcome]uint64
 
+	asked  time.Duration        // by the result that is being booked
 	lasts  func() time.Duration // of the opening that is happening
 	events []modelEvent
 }
@@ -163,6 +164,7 @@ func (m *model) silent(now mono.Instant) bool {
 }
 
 func (m *model) openStalled(now mono.Instant) {
+	m.asked = 0
 	m.turn(now)
 	m.open(ReasonStalled, 1, now)
 }
@@ -223,6 +225,7 @@ func (m *model) judgeProbe(took time.Duration) ProbeOutcome {
 
 // settle ends the leases that have run out, first the one that did first.
 func (m *model) settle(now mono.Instant) {
+	m.asked = 0
 	for m.state == HalfOpen {
 		var first *modelTicket
 		for _, p := range m.probes {
@@ -343,6 +346,7 @@ func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
 		if t.answered {
 			took = t.took
 		}
+		m.asked = o.RetryAfter
 		switch verdict {
 		case Success:
 			m.probeEnded(t, m.judgeProbe(took), took, now)
@@ -381,6 +385,7 @@ func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
 	if t.answered {
 		took = t.took
 	}
+	m.asked = o.RetryAfter
 	m.record(failed, m.c.SlowCall > 0 && took > m.c.SlowCall, now)
 	if failed && m.silent(now) {
 		m.openStalled(now)

@@ -25,6 +25,8 @@ type outage struct {
 	good, bad int // probes that succeeded and failed
 
 	ramp ramp
+
+	group *Group // that dropped the breaker, if it is retired
 }
 
 // lease is one probe in flight.
@@ -43,8 +45,8 @@ type stop struct {
 
 func newStop(b *Breaker, r *rules, state State, why Cause) *episode {
 	s := &stop{}
-	s.rules, s.state, s.out = r, state, &s.outage
-	s.row.Store(dead)
+	s.rules, s.id, s.out = r, uint32(state), &s.outage
+	s.sum.Store(dead)
 	s.err = OpenError{b: b, ep: &s.episode, state: state, cause: why}
 	return &s.episode
 }
@@ -159,7 +161,7 @@ func firstExpired(leases []lease, r *rules, now mono.Instant) int {
 // settle finds the leases that have run out, in the order in which they did;
 // b.mu is held.
 func (b *Breaker) settle(ep *episode, now mono.Instant) {
-	if ep.state != HalfOpen {
+	if ep.state() != HalfOpen {
 		return
 	}
 	for b.now.Load() == ep {
@@ -244,29 +246,33 @@ func (b *Breaker) probeAnswered(ep *episode, id uint32, took time.Duration, now 
 }
 
 // endProbe books the end of a probe.
-func (b *Breaker) endProbe(t *Ticket, o Outcome, now mono.Instant) {
+func (b *Breaker) endProbe(t *Ticket, v Verdict, asked time.Duration, now mono.Instant) {
 	b.mu.Lock()
+	defer b.unlock()
 	ep := t.ep
-	if b.now.Load() == ep {
-		b.settle(ep, now)
+	if b.now.Load() != ep {
+		return
 	}
-	if b.now.Load() == ep {
-		if i := ep.out.find(t.id); i >= 0 {
-			took := now.Sub(t.start)
-			if t.flags&answered != 0 {
-				took = t.took
-			}
-			how := ProbeFailed
-			switch o.Verdict {
-			case Success:
-				how = ep.rules.probeSuccess(took)
-			case Neutral:
-				how = ProbeNeutral
-			}
-			b.finish(ep, i, how, took, now, o.RetryAfter)
-		}
+	b.settle(ep, now)
+	if b.now.Load() != ep {
+		return
 	}
-	b.unlock()
+	i := ep.out.find(t.lease())
+	if i < 0 {
+		return
+	}
+	took := time.Duration(t.at)
+	if t.mark&answered == 0 {
+		took = now.Sub(t.at)
+	}
+	how := ProbeFailed
+	switch v {
+	case Success:
+		how = ep.rules.probeSuccess(took)
+	case Neutral:
+		how = ProbeNeutral
+	}
+	b.finish(ep, i, how, took, now, asked)
 }
 
 // dropProbe gives the slot of a probe back that was never made.

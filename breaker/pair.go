@@ -15,12 +15,15 @@ type Pair struct {
 
 // AllowBoth asks first and then second. If second refuses, nothing of the
 // admission by first remains. If both refuse, the error is that of the one that
-// refuses for longer.
+// refuses for longer. A nil second is none: first is asked alone.
 func AllowBoth(first, second *Breaker) (Pair, error) { return AllowBothAt(first, second, mono.Now()) }
 
 // AllowBothAt is AllowBoth for a caller that has read the clock.
 func AllowBothAt(first, second *Breaker, now mono.Instant) (Pair, error) {
 	t1, err := first.AllowAt(now)
+	if second == nil {
+		return Pair{first: Ticket{b: t1.b, ep: t1.ep, at: t1.at, mark: t1.mark}}, err
+	}
 	if err != nil {
 		return Pair{}, longer(err, second.RefusalAt(now), now)
 	}
@@ -36,8 +39,8 @@ func AllowBothAt(first, second *Breaker, now mono.Instant) (Pair, error) {
 	}
 	admitted = true
 	return Pair{
-		first:  Ticket{b: t1.b, ep: t1.ep, start: t1.start, id: t1.id, flags: t1.flags},
-		second: Ticket{b: t2.b, ep: t2.ep, start: t2.start, id: t2.id, flags: t2.flags},
+		first:  Ticket{b: t1.b, ep: t1.ep, at: t1.at, mark: t1.mark},
+		second: Ticket{b: t2.b, ep: t2.ep, at: t2.at, mark: t2.mark},
 	}, nil
 }
 

@@ -22,7 +22,7 @@ func (ep *episode) startRamp(b *Breaker, now mono.Instant) {
 	ep.out = &outage{err: OpenError{b: b, ep: ep, state: Closed, cause: CauseRamp}}
 	ep.out.ramp.since = now
 	ep.out.ramp.credit.Store(oneCall - 1) // the first call passes
-	ep.row.Store(ramping)
+	ep.flags.Or(rampFlag)
 }
 
 // rampShare returns the share at now in units of 2^-32; false after the ramp.
@@ -38,7 +38,7 @@ func (ep *episode) rampShare(now mono.Instant) (uint64, bool) {
 func (ep *episode) rampAdmits(now mono.Instant) bool {
 	share, on := ep.rampShare(now)
 	if !on {
-		ep.row.And(^uint64(ramping))
+		ep.flags.And(^uint32(rampFlag))
 		return true
 	}
 	credit := ep.out.ramp.credit.Add(share)

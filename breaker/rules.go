@@ -35,6 +35,7 @@ type rules struct {
 	sweepMask  uint64        // byCalls: a power of two above calls, less one
 	bucketTime time.Duration // byTime: length of a bucket
 	buckets    int           // byTime: number of buckets
+	span       spanLayout    // byTime
 
 	stallShift uint  // a slot of the stall rule is 1<<stallShift ns long
 	stallSlots int64 // an attempt is overdue from so many slots after its own
@@ -64,6 +65,7 @@ func compile(c Config) *rules {
 	case c.Window.Span > 0:
 		r.kind = byTime
 		r.buckets = c.Window.Buckets
+		r.span = newSpanLayout(c.SlowCall > 0)
 		r.bucketTime = c.Window.Span / time.Duration(c.Window.Buckets)
 	}
 	if c.Stall.After > 0 {

@@ -2,7 +2,6 @@ package breaker
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
@@ -20,21 +19,44 @@ type spanWindow struct {
 	large  *[]uint64 // or else here
 }
 
-// sum and buckets of a span window: three counts of 21 bits.
-const (
-	spanBits   = 21
-	spanMask   = 1<<spanBits - 1
-	spanTotal  = 1 << (2 * spanBits)
-	spanFailed = 1 << spanBits
-	spanSlow   = 1
+// spanLayout says where sum and the buckets hold the counts: the results above
+// the failures above the slow calls. When half the room for results is used up,
+// which is for 67 million, or for 131,072 with a look at slow calls, all counts
+// are halved, which leaves the rates as they are.
+type spanLayout struct {
+	total, failed, slow uint64 // one of each
+	bad                 uint64 // mask of failures and slow calls
+	full                uint64 // counts from this on are halved
+}
 
-	// From this total on all counts are halved, which leaves the rates as they
-	// are.
-	spanFull = 1 << (spanBits - 1)
+const (
+	spanBits     = 26
+	spanSlowBits = 17
+	spanMask     = oneRow - 1 // all counts
 )
 
-func spanTally(v uint64) (total, failed, slow uint64) {
-	return v >> (2 * spanBits) & spanMask, v >> spanBits & spanMask, v & spanMask
+func newSpanLayout(slow bool) spanLayout {
+	l := spanLayout{total: 1 << spanBits, failed: 1, full: 1 << (2*spanBits - 1)}
+	if slow {
+		l = spanLayout{total: 1 << (2 * spanSlowBits), failed: 1 << spanSlowBits, slow: 1, full: 1 << (3*spanSlowBits - 1)}
+	}
+	l.bad = l.total - 1
+	return l
+}
+
+func (r *rules) spanTally(v uint64) (total, failed, slow uint64) {
+	v &= spanMask
+	if r.span.slow == 0 {
+		return v >> spanBits, v & (1<<spanBits - 1), 0
+	}
+	const mask = 1<<spanSlowBits - 1
+	return v >> (2 * spanSlowBits), v >> spanSlowBits & mask, v & mask
+}
+
+// half halves the counts in v.
+func (l *spanLayout) half(v uint64) uint64 {
+	// The lowest bit of a count must not become the highest of its neighbour.
+	return v >> 1 &^ (l.total>>1 | l.failed>>1)
 }
 
 func newSpanWindow(r *rules, now mono.Instant) *spanWindow {
@@ -57,71 +79,67 @@ func (w *spanWindow) ended() []uint64 {
 // over reports whether the current bucket has ended at now.
 func (w *spanWindow) over(now mono.Instant) bool { return int64(now) >= w.end.Load() }
 
-// turn moves on to the bucket that now lies in; Breaker.mu is held. Results
-// counted meanwhile land in the old bucket if they reach sum before it is
-// changed here, else in the new one.
-func (w *spanWindow) turn(sum *atomic.Uint64, width time.Duration, now mono.Instant) {
+// expired returns how many buckets the window has to move to reach now, and the
+// counts that it then loses, if it moves by less than its length.
+func (w *spanWindow) expired(r *rules, now mono.Instant) (steps int64, old uint64) {
 	if !w.over(now) {
+		return 0, 0
+	}
+	ended := w.ended()
+	steps = int64(now.Sub(mono.Instant(w.end.Load()))/r.bucketTime) + 1
+	for i := range int(min(steps, int64(len(ended)))) {
+		old += ended[(w.oldest+i)%len(ended)]
+	}
+	return steps, old
+}
+
+// after returns what sum is once the window has turned to now.
+func (w *spanWindow) after(sum uint64, r *rules, now mono.Instant) uint64 {
+	steps, old := w.expired(r, now)
+	if steps > int64(len(w.ended())) {
+		return sum & (dead | rowMask)
+	}
+	return sum - old
+}
+
+// turned moves the window to now, after sum was changed from before to what
+// after tells; Breaker.mu is held. Results that reach sum after that belong to
+// the new bucket, those before to the old one.
+func (w *spanWindow) turned(before uint64, r *rules, now mono.Instant) {
+	steps, _ := w.expired(r, now)
+	if steps == 0 {
 		return
 	}
-	end := mono.Instant(w.end.Load())
-	steps := int64(now.Sub(end)/width) + 1
 	ended := w.ended()
 	if steps > int64(len(ended)) {
 		clear(ended)
-		sum.And(dead)
 	} else {
-		var all, old uint64
+		current := before & spanMask
 		for _, c := range ended {
-			all += c
+			current -= c
 		}
-		for i := range int(steps) {
-			old += ended[(w.oldest+i)%len(ended)]
-		}
-		current := sum.Add(-old)&^dead + old - all
 		for i := range int(steps) {
 			ended[(w.oldest+i)%len(ended)] = 0
-			if i == 0 {
-				ended[w.oldest] = current
-			}
 		}
+		ended[w.oldest] = current
 		w.oldest = (w.oldest + int(steps)) % len(ended)
 	}
-	w.end.Store(int64(end.Add(time.Duration(steps) * width)))
-}
-
-// expired returns what sum will lose when the window turns to now.
-func (w *spanWindow) expired(sum uint64, width time.Duration, now mono.Instant) uint64 {
-	if !w.over(now) {
-		return 0
-	}
-	steps := int64(now.Sub(mono.Instant(w.end.Load()))/width) + 1
-	ended := w.ended()
-	if steps > int64(len(ended)) {
-		return sum &^ dead
-	}
-	var old uint64
-	for i := range int(steps) {
-		old += ended[(w.oldest+i)%len(ended)]
-	}
-	return old
+	w.end.Add(steps * int64(r.bucketTime))
 }
 
 // halve halves every count; Breaker.mu is held.
-func (w *spanWindow) halve(sum *atomic.Uint64) {
-	// The lowest bit of a count must not become the highest of its neighbour.
-	half := func(c uint64) uint64 { return c >> 1 &^ (spanTotal>>1 | spanFailed>>1) }
+func (w *spanWindow) halve(sum *atomic.Uint64, l *spanLayout) {
 	ended := w.ended()
 	var before, after uint64
 	for i, c := range ended {
 		before += c
-		ended[i] = half(c)
+		ended[i] = l.half(c)
 		after += ended[i]
 	}
 	for {
 		v := sum.Load()
-		current := v&^dead - before
-		if sum.CompareAndSwap(v, v&dead|(after+half(current))) {
+		current := v&spanMask - before
+		if sum.CompareAndSwap(v, v&^spanMask|(after+l.half(current))) {
 			return
 		}
 	}

@@ -18,6 +18,10 @@ type Bulkhead struct {
 
 	limit, queue, maxWait atomic.Int64 // written under mu
 
+	// For an adaptive limit; written under mu too.
+	epoch atomic.Uint32 // of the permits given out now; zero if the limit is fixed
+	calm  atomic.Bool   // at the ceiling, no failure in the window
+
 	// state is permits in use x 2 + 1 if the queue is not empty. Permits are
 	// taken without mu only while that bit is clear, and the bit changes under
 	// mu only.
@@ -25,6 +29,7 @@ type Bulkhead struct {
 
 	mu   sync.Mutex
 	line line
+	aimd *aimd // nil while the limit has always been fixed
 }
 
 const (
@@ -50,6 +55,10 @@ func New(name string, c Config) (*Bulkhead, error) {
 // a lower limit the bulkhead gets as they come back. Who waits keeps its place
 // and its MaxWait, also in a queue that has become too long. A config with
 // faults is refused, and the old one stays.
+//
+// An adaptive limit that stays one keeps what it has learned: it goes on from
+// where it stands, within the new bounds, or at the new Limit if it stood at the
+// old one.
 func (b *Bulkhead) Resize(c Config) error {
 	if err := c.Check().Err("bulkhead"); err != nil {
 		return err
@@ -63,9 +72,9 @@ func (b *Bulkhead) Resize(c Config) error {
 
 func (b *Bulkhead) set(c Config) {
 	if c.off {
-		c.Limit = math.MaxInt
+		c.Limit, c.Adaptive = math.MaxInt, Adaptive{}
 	}
-	b.limit.Store(min(int64(c.Limit), maxLimit))
+	b.limit.Store(b.adapt(c.Adaptive, min(int64(c.Limit), maxLimit)))
 	b.queue.Store(int64(c.Queue))
 	b.maxWait.Store(int64(c.MaxWait))
 }
@@ -76,16 +85,22 @@ func (b *Bulkhead) set(c Config) {
 // The error is a [*FullError]. A context that is already done gets no place in
 // the queue, but a permit that is free is given out without asking the context.
 func (b *Bulkhead) Acquire(ctx context.Context) (Permit, error) {
+	epoch := b.epoch.Load()
 	if b.tryTake() {
-		return Permit{b: b}, nil
+		return Permit{b: b, epoch: epoch}, nil
 	}
-	if b.queue.Load() == 0 {
-		return Permit{}, b.full
-	}
-	if err := b.wait(ctx); err != nil {
+	if err := b.enter(ctx, 0); err != nil {
 		return Permit{}, err
 	}
-	return Permit{b: b}, nil
+	return b.permit(), nil
+}
+
+// permit wraps a permit that was taken; nil has none to take.
+func (b *Bulkhead) permit() Permit {
+	if b == nil {
+		return Permit{}
+	}
+	return Permit{b: b, epoch: b.epoch.Load()}
 }
 
 // tryTake takes a permit if one is free and nobody waits.
@@ -138,9 +153,10 @@ func (*noCopy) Unlock() {}
 // Permit is the right to run one attempt. It is not to be copied. The zero
 // Permit stands for none.
 type Permit struct {
-	_    noCopy
-	b    *Bulkhead
-	done atomic.Bool
+	_     noCopy
+	b     *Bulkhead
+	done  atomic.Bool
+	epoch uint32 // in which it was given out; atomic, zero once booked
 }
 
 // Release gives the permit back. Only the first call does anything, from

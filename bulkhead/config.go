@@ -1,35 +1,10 @@
 package bulkhead
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
 )
-
-// Scope says which calls share a bulkhead. It is for whoever keeps bulkheads by
-// key; a [Bulkhead] itself does not look at it.
-type Scope uint8
-
-const (
-	// PerTarget: the calls to one target.
-	PerTarget Scope = iota
-
-	// PerMethod: the calls of one method on one target.
-	PerMethod
-
-	scopes = int(PerMethod) + 1
-)
-
-var scopeNames = [scopes]string{"target", "method"}
-
-// String returns the name that policy files use.
-func (s Scope) String() string {
-	if int(s) >= scopes {
-		return "scope(" + strconv.Itoa(int(s)) + ")"
-	}
-	return scopeNames[s]
-}
 
 // Config says how many attempts a bulkhead lets through.
 type Config struct {
@@ -46,8 +21,16 @@ type Config struct {
 	// context lasts.
 	MaxWait time.Duration
 
+	// Adaptive lets the limit shrink below Limit while attempts fail. Zero keeps it
+	// fixed.
+	Adaptive Adaptive
+
 	// Scope says which calls share the bulkhead. Zero is PerTarget.
 	Scope Scope
+
+	// MethodLimit is how many attempts of one resource or method run at once if
+	// Scope is TwoLevel, at most Limit. Zero is half of Limit, rounded up.
+	MethodLimit int
 
 	off bool
 }
@@ -77,8 +60,18 @@ func (c Config) Check() check.Faults {
 	if c.MaxWait > 0 && c.Queue == 0 {
 		faults.Add("MaxWait", c.MaxWait, "has no effect without a Queue")
 	}
-	if int(c.Scope) >= scopes {
+	if c.Limit >= 1 {
+		faults.In("Adaptive", c.Adaptive.check(c.Limit))
+	}
+	switch {
+	case int(c.Scope) >= scopes:
 		faults.Add("Scope", c.Scope, "is not one of the scopes of package bulkhead")
+	case c.Scope != TwoLevel && c.MethodLimit != 0:
+		faults.Add("MethodLimit", c.MethodLimit, "has no effect unless Scope is TwoLevel")
+	case c.MethodLimit < 0 || c.Limit >= 1 && c.MethodLimit > c.Limit:
+		faults.Add("MethodLimit", c.MethodLimit, "must be in [1, Limit = %d], or 0 for half of Limit", c.Limit)
+	case c.Scope == TwoLevel && c.Adaptive.Min > c.methodLimit():
+		faults.Add("Adaptive.Min", c.Adaptive.Min, "must not exceed MethodLimit = %d", c.methodLimit())
 	}
 	return faults
 }

@@ -46,8 +46,16 @@ func (l *line) remove(w *waiter) {
 	l.len--
 }
 
-// wait queues for a permit. A nil error means that the caller has one.
-func (b *Bulkhead) wait(ctx context.Context) error {
+// enter queues for a permit if that is allowed. A nil error means that the
+// caller has one. It has waited already for so long, which MaxWait covers too.
+func (b *Bulkhead) enter(ctx context.Context, waited time.Duration) error {
+	if b.queue.Load() == 0 {
+		return b.full
+	}
+	return b.wait(ctx, waited)
+}
+
+func (b *Bulkhead) wait(ctx context.Context, waited time.Duration) error {
 	if ctx.Err() != nil {
 		return b.ended(ctx)
 	}
@@ -57,7 +65,7 @@ func (b *Bulkhead) wait(ctx context.Context) error {
 	}
 	var timeout <-chan time.Time
 	if d := time.Duration(b.maxWait.Load()); d > 0 {
-		timer := time.NewTimer(d)
+		timer := time.NewTimer(d - waited)
 		defer timer.Stop()
 		timeout = timer.C
 	}

@@ -1,0 +1,58 @@
+package bulkhead
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// Pair is the right to run one attempt under two bulkheads: that of its method
+// or resource, and that of its target. It is used as a [Permit] is, and is not to
+// be copied. The zero Pair stands for none.
+type Pair struct {
+	first, second Permit
+}
+
+// AcquireBoth takes a permit of first and then one of second, waiting for each
+// if its config says so; the MaxWait of second counts from the start of both
+// waits. If second refuses, first has its permit back. A nil bulkhead limits
+// nothing.
+//
+// All callers must name two bulkheads in the same order: who waits for second
+// holds a permit of first.
+func AcquireBoth(ctx context.Context, first, second *Bulkhead) (Pair, error) {
+	var waited time.Duration
+	if first != nil && !first.tryTake() {
+		if first.queue.Load() == 0 {
+			return Pair{}, first.full
+		}
+		began := mono.Now()
+		if err := first.enter(ctx, 0); err != nil {
+			return Pair{}, err
+		}
+		waited = mono.Now().Sub(began)
+	}
+	if second != nil && !second.tryTake() {
+		if err := second.enter(ctx, waited); err != nil {
+			if first != nil {
+				first.release()
+			}
+			return Pair{}, err
+		}
+	}
+	return Pair{first: first.permit(), second: second.permit()}, nil
+}
+
+// Book is [Permit.Book] for both.
+func (p *Pair) Book(failed bool) {
+	p.first.Book(failed)
+	p.second.Book(failed)
+}
+
+// Release is [Permit.Release] for both.
+func (p *Pair) Release() {
+	// In this order: whom the first lets in goes on to ask the second.
+	p.second.Release()
+	p.first.Release()
+}

@@ -18,7 +18,7 @@ import (
 // comes first: [Attempt.Book] tells the breaker how it ended, [Attempt.Release]
 // gives back permit and context. The zero Attempt holds nothing.
 type Attempt struct {
-	ticket breaker.Ticket
+	ticket breaker.Pair
 	permit bulkhead.Permit
 	cancel context.CancelFunc
 
@@ -144,6 +144,9 @@ func (a *Attempt) Book(ctx context.Context, res call.Result) {
 	now := mono.Now()
 	if verdict == breaker.Success && a.bucket != nil {
 		a.bucket.EarnAt(now)
+	}
+	if verdict != breaker.Neutral {
+		a.permit.Book(verdict != breaker.Success) // for its limit, throttled is too much load
 	}
 	a.ticket.DoneAt(breaker.Outcome{Verdict: verdict, RetryAfter: res.RetryAfter}, now)
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/holdfast-go/holdfast/breaker"
-	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -29,9 +27,8 @@ type Call struct {
 	retry    *retry.Policy
 	limits   timeout.Limits
 
-	breaker  *breaker.Breaker
-	bulkhead *bulkhead.Bulkhead
-	bucket   *retry.Bucket
+	*state
+	bucket *retry.Bucket // the state's, or the call's own under an override
 
 	end      mono.Instant // of Total; meaningful if limits.Total > 0
 	now      mono.Instant // the last reading of the clock
@@ -59,7 +56,7 @@ func (m *Method) Begin(ctx context.Context, info call.Info, terms Terms) (Call, 
 	if terms.Override != nil {
 		override = terms.Override
 	}
-	info.Safety = m.safetyOf(info.Safety)
+	info.Safety, info.Resource = m.safetyOf(info.Safety), around.resource
 	c := Call{method: m, info: info, keyed: terms.Keyed, stream: terms.Stream, fallback: m.fallback.policy, retry: m.retry.policy, now: mono.Now()}
 	if m.timeout.policy != nil {
 		c.limits = *m.timeout.policy
@@ -74,9 +71,10 @@ func (m *Method) Begin(ctx context.Context, info call.Info, terms Terms) (Call, 
 		c.key, c.keyed = rand.Text(), true
 	}
 	c.end = c.now.Add(c.limits.Total)
-	c.breaker = m.breakerFor(info, c.now)
-	c.bulkhead = m.bulkheadFor(info, c.now)
-	c.bucket = m.bucketFor(info, c.now)
+	c.state = m.state(info, c.now)
+	if c.bucket = c.state.bucket; c.bucket == nil && c.retry != nil && c.retry != m.retry.policy {
+		c.bucket = retry.NewBucket(c.retry.Budget) // the policy has none to share
+	}
 	return c, around.enter(ctx, c.MayRetry()), nil
 }
 
@@ -160,7 +158,7 @@ func (c *Call) left(ctx context.Context) time.Duration {
 		left = c.end.Sub(c.now)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(deadline))
+		left = min(left, mono.Of(deadline).Sub(c.now))
 	}
 	if left == retry.NoLimit {
 		return left

@@ -236,25 +236,6 @@ func TestLayersAreInheritedWhole(t *testing.T) {
 	})
 }
 
-// Breakers are per target, or per method of a target.
-func TestScopesKeepTargetsAndMethodsApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := quick()
-		k := newKit(t, p)
-		open(t, k)
-		_, err := do(t.Context(), k, call.Info{Target: "another"}, answers(ok))
-		require.NoError(t, err)
-
-		p.Breaker.Scope = breaker.PerMethod
-		k = newKit(t, p)
-		open(t, k) // by way of "insert"
-		_, err = do(t.Context(), k, call.Info{Target: "db", Method: "insert"}, answers(ok))
-		require.ErrorIs(t, err, breaker.ErrOpen)
-		_, err = do(t.Context(), k, read, answers(ok))
-		require.NoError(t, err)
-	})
-}
-
 // Safety: a method's own entry outranks the wire, Default does not.
 func TestSafetyOfAnEntryOutranksTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -68,15 +68,3 @@ func (m *Method) furnish() error {
 
 // owned reports whether the layer is in force and was set by the entry key.
 func (l layer[P]) owned(key string) bool { return l.policy != nil && l.level.name == key }
-
-// key names the state of a level for a target. The names tell the levels apart:
-// "target" for Default, "target|/pkg.S/M" for an entry's own.
-func (l *level) key(target, method string, perMethod bool) string {
-	switch {
-	case perMethod && method != "":
-		return target + "|" + method
-	case l.name != "":
-		return target + "|" + l.name
-	}
-	return target
-}

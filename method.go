@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/internal/keyed"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
 )
@@ -29,6 +29,9 @@ type Method struct {
 	timeout  layer[timeout.Limits]
 	bulkhead layer[bulkhead.Config]
 	classify func(context.Context, call.Info, call.Result) call.Result
+
+	states *keyed.Registry[*stateSlot]
+	narrow bool // a layer has a scope narrower than the target
 }
 
 // layer is one layer in force. policy is nil if it is switched off.
@@ -56,6 +59,9 @@ func (k *Kit) resolve(key string, chain []source) *Method {
 	m.breaker = pick(k, sources, func(p Policy) *breaker.Config { return p.Breaker })
 	m.timeout = pick(k, sources, func(p Policy) *timeout.Limits { return p.Timeout })
 	m.bulkhead = pick(k, sources, func(p Policy) *bulkhead.Config { return p.Bulkhead })
+	m.narrow = m.breaker.policy != nil && m.breaker.policy.Scope != breaker.PerTarget ||
+		m.bulkhead.policy != nil && m.bulkhead.policy.Scope != bulkhead.PerTarget
+	m.states = keyed.New(keyed.Options[*stateSlot]{New: func(string) *stateSlot { return new(stateSlot) }})
 	for _, s := range sources {
 		if m.safety == call.SafetyUnknown && s.policy.Safety != call.SafetyUnknown {
 			m.safety, m.safetyFrom = s.policy.Safety, s.field
@@ -111,29 +117,4 @@ func (m *Method) safetyOf(declared call.Safety) call.Safety {
 		return call.Unsafe
 	}
 	return declared
-}
-
-// breakerFor returns the breaker of a call, nil if there is none.
-func (m *Method) breakerFor(info call.Info, now mono.Instant) *breaker.Breaker {
-	l := &m.breaker
-	if l.policy == nil {
-		return nil
-	}
-	return l.level.breakers.ForAt(l.level.key(info.Target, info.Method, l.policy.Scope == breaker.PerMethod), now)
-}
-
-func (m *Method) bulkheadFor(info call.Info, now mono.Instant) *bulkhead.Bulkhead {
-	l := &m.bulkhead
-	if l.policy == nil {
-		return nil
-	}
-	return l.level.bulkheads.For(l.level.key(info.Target, info.Method, l.policy.Scope == bulkhead.PerMethod), now)
-}
-
-func (m *Method) bucketFor(info call.Info, now mono.Instant) *retry.Bucket {
-	l := &m.retry
-	if l.policy == nil || l.level.budgets == nil {
-		return nil
-	}
-	return l.level.budgets.For(l.level.key(info.Target, info.Method, false), now)
 }

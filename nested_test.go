@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/retry"
@@ -94,7 +95,7 @@ func TestD047_ALongRowOfAttemptsLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := quick()
 		p.Retry = &retry.Policy{MaxAttempts: 20_000, Backoff: retry.NoWait(), Budget: retry.NoBudget()}
-		p.Breaker.FailureRate, p.Breaker.MinCalls, p.Breaker.Consecutive = 0, 0, 1_000_000
+		p.Breaker = breaker.Off()
 		k, s := newKit(t, p), answers(down)
 		start := time.Now()
 		_, err := do(t.Context(), k, read, s)

@@ -15,7 +15,7 @@ import (
 // overridden: they belong to all calls of the dependency.
 type Override struct {
 	Safety   call.Safety
-	Retry    *retry.Policy // its Budget has no effect: the policy's is shared by all calls
+	Retry    *retry.Policy // the policy's budget holds; this one's only if it has none
 	Timeout  *timeout.Limits
 	Fallback *fallback.Policy
 }
@@ -24,7 +24,9 @@ type Override struct {
 // for that call only, not for kit calls made inside it. A bad override fails the
 // call with an error that names the field.
 func WithOverride(ctx context.Context, o Override) context.Context {
-	return context.WithValue(ctx, surroundingsKey{}, &surroundings{override: &o, nested: surroundingsOf(ctx).nested})
+	s := *surroundingsOf(ctx)
+	s.override = &o
+	return context.WithValue(ctx, surroundingsKey{}, &s)
 }
 
 func (o *Override) check(safety call.Safety) check.Faults {

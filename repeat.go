@@ -58,7 +58,7 @@ func (c *Call) first(ctx context.Context) bool {
 
 // decide asks the retry policy what follows on res.
 func (c *Call) decide(ctx context.Context, res call.Result) retry.Decision {
-	if c.retry == nil {
+	if c.retry == nil || res.Class == call.OK {
 		return retry.Decision{}
 	}
 	c.now = mono.Now()
@@ -75,7 +75,10 @@ func (c *Call) refusal() error {
 	if c.breaker == nil {
 		return nil
 	}
-	return c.breaker.RefusalAt(c.now)
+	if err := c.breaker.RefusalAt(c.now); err != nil || c.outer == nil {
+		return err
+	}
+	return c.outer.RefusalAt(c.now)
 }
 
 // wait lets the back-off pass and reports whether the next attempt may begin.

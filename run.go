@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 
+	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
 )
 
@@ -42,7 +43,7 @@ func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call
 func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context.Context, refusal call.Result) {
 	var err error
 	if c.breaker != nil { // CircuitBreaker(
-		if a.ticket, err = c.breaker.AllowAt(c.now); err != nil {
+		if a.ticket, err = breaker.AllowBothAt(c.breaker, c.outer, c.now); err != nil {
 			return nil, refused(err)
 		}
 	}
@@ -51,7 +52,7 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 	if held {
 		bounded = a.hold(ctx, c.firstMessage())
 	} else {
-		bounded, a.cancel, a.own = a.bound.Context(ctx)
+		bounded, a.cancel, a.own = a.bound.Context(ctx, c.now)
 		a.until = c.now.Add(a.bound.Left)
 	}
 

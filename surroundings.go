@@ -6,32 +6,48 @@ import "context"
 type surroundings struct {
 	override *Override // for the next call
 	nested   bool      // inside an attempt of a call that may be retried
+	resource string
 }
 
 type surroundingsKey struct{}
 
 var (
-	unmarked    = &surroundings{}
+	nowhere     = &surroundings{}
 	insideCall  = &surroundings{}             // hides an override that was taken
 	insideRetry = &surroundings{nested: true} // and stops retries further in
 )
+
+// WithResource returns a context whose calls are for a part of their target, such
+// as one of the models behind a channel. A breaker with the scope TwoLevel keeps
+// such a part's results apart from those of the others.
+func WithResource(ctx context.Context, resource string) context.Context {
+	s := *surroundingsOf(ctx)
+	s.resource = resource
+	return context.WithValue(ctx, surroundingsKey{}, &s)
+}
 
 func surroundingsOf(ctx context.Context) *surroundings {
 	if s, ok := ctx.Value(surroundingsKey{}).(*surroundings); ok {
 		return s
 	}
-	return unmarked
+	return nowhere
 }
 
 // enter returns the context for a call's attempts. A kit call made inside one
 // has no part in the override, and does not retry if this call does: attempts
 // would multiply.
 func (s *surroundings) enter(ctx context.Context, retries bool) context.Context {
+	nested := s.nested || retries
+	var inside *surroundings
 	switch {
-	case (retries || s.nested) && (s.override != nil || !s.nested):
-		return context.WithValue(ctx, surroundingsKey{}, insideRetry)
-	case s.override != nil:
-		return context.WithValue(ctx, surroundingsKey{}, insideCall)
+	case s.override == nil && nested == s.nested:
+		return ctx
+	case s.resource != "":
+		inside = &surroundings{nested: nested, resource: s.resource}
+	case nested:
+		inside = insideRetry
+	default:
+		inside = insideCall
 	}
-	return ctx
+	return context.WithValue(ctx, surroundingsKey{}, inside)
 }

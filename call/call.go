@@ -15,6 +15,10 @@ type Info struct {
 	// pattern ("GET /items/{id}"), or any name for other calls.
 	Method string
 
+	// Resource is an optional finer part of the target that the caller names, such
+	// as a model behind a channel.
+	Resource string
+
 	// Safety is what the wire declares for the method: the HTTP method's
 	// meaning, the idempotency_level of a gRPC descriptor. Zero is: nothing.
 	Safety Safety

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
 // Bound is the limit that holds for one attempt: the nearest of several. The
@@ -26,14 +28,14 @@ func (b Bound) Nearer(limit string, whole time.Duration) Bound {
 // Error returns the error that says this limit has passed.
 func (b Bound) Error() *Error { return &Error{Limit: b.Limit, After: b.Whole} }
 
-// Context returns ctx with the bound as its deadline. If the bound is zero, or
+// Context returns ctx with the bound as its deadline, counted from now. If the bound is zero, or
 // the caller's own deadline is not later, it is ctx itself and own is false.
 // release must be called when the attempt ends; it is never nil.
-func (b Bound) Context(ctx context.Context) (_ context.Context, release context.CancelFunc, own bool) {
+func (b Bound) Context(ctx context.Context, now mono.Instant) (_ context.Context, release context.CancelFunc, own bool) {
 	if b.Left <= 0 {
 		return ctx, nothing, false
 	}
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= b.Left {
+	if deadline, ok := ctx.Deadline(); ok && mono.Of(deadline).Sub(now) <= b.Left {
 		return ctx, nothing, false
 	}
 	bounded, cancel := context.WithTimeout(ctx, b.Left)

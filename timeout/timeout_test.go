@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
@@ -103,7 +104,7 @@ func TestT1_ABoundIsADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bound := timeout.Bound{}.Nearer("Attempt", 2*time.Second)
 
-		ctx, release, own := bound.Context(t.Context())
+		ctx, release, own := bound.Context(t.Context(), mono.Now())
 		require.True(t, own)
 		deadline, ok := ctx.Deadline()
 		require.True(t, ok)
@@ -113,13 +114,13 @@ func TestT1_ABoundIsADeadline(t *testing.T) {
 
 		sooner, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		ctx, release, own = bound.Context(sooner)
+		ctx, release, own = bound.Context(sooner, mono.Now())
 		require.False(t, own)
 		require.Equal(t, sooner, ctx)
 		release()
 		require.NoError(t, sooner.Err())
 
-		ctx, release, own = timeout.Bound{}.Context(t.Context())
+		ctx, release, own = timeout.Bound{}.Context(t.Context(), mono.Now())
 		require.False(t, own, "0 is no limit (D054)")
 		require.Equal(t, t.Context(), ctx)
 		release()

@@ -20,6 +20,15 @@ var origin = time.Now()
 // Now reads the clock.
 func Now() Instant { return Instant(time.Since(origin)) }
 
+// Of returns the instant of a time, such as a context's deadline, without reading
+// the clock if the time has a monotonic reading.
+func Of(t time.Time) Instant {
+	if t == t.Round(0) {
+		return Now().Add(time.Until(t)) // it has not: what it is worth now
+	}
+	return Instant(t.Sub(origin))
+}
+
 // Sub returns t - u.
 func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
 

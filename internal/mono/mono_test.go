@@ -19,6 +19,20 @@ func TestInstantsFollowVirtualTime(t *testing.T) {
 	})
 }
 
+func TestTheInstantOfATime(t *testing.T) {
+	near := func(t *testing.T, in time.Duration, at mono.Instant) {
+		t.Helper()
+		require.InDelta(t, in, at.Sub(mono.Now()), float64(time.Second))
+	}
+	for _, in := range []time.Duration{-time.Hour, 0, time.Hour} {
+		near(t, in, mono.Of(time.Now().Add(in)))
+		near(t, in, mono.Of(time.Now().Add(in).Round(0)))
+		synctest.Test(t, func(t *testing.T) {
+			require.Equal(t, in, mono.Of(time.Now().Add(in)).Sub(mono.Now()))
+		})
+	}
+}
+
 func TestReadingTheClockDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { mono.Now() }))
 }

@@ -52,10 +52,12 @@ func (k *Kit) bind(p wire.Protocol) (*Binding, error) {
 			chain = append(chain, source{name, entryField(entries[name].written), entries[name].policy})
 		}
 		m := k.resolve(key, chain)
-		m.ownSafety = m.safetyFrom == chain[0].field && p.OneMethod(key)
+		m.ownSafety = slices.ContainsFunc(chain, func(s source) bool {
+			return s.field == m.safetyFrom && p.OneMethod(s.key)
+		})
 		if chain[0].policy.Safety != call.SafetyUnknown && !p.OneMethod(key) && p.DeclaresAll {
 			faults.Add(chain[0].field+".Safety", chain[0].policy.Safety,
-				"has no effect on a group, since %s declares the safety of each method: name the method", p.Name)
+				"would hold only for methods of which %s declares nothing: name the method", p.Name)
 		}
 		faults.In(entryField(entries[key].written), m.check())
 		faults.In(entryField(entries[key].written), m.checkFallback(chain[0].policy, p.Declared(key)))
@@ -118,8 +120,8 @@ func (m *Method) checkFallback(own Policy, declared call.Safety) check.Faults {
 		return nil
 	}
 	safety := declared
-	if m.ownSafety || safety == call.SafetyUnknown {
-		safety = m.safety
+	if own.Safety != call.SafetyUnknown {
+		safety = own.Safety
 	}
 	if safety != call.SafetyUnknown && safety != call.ReadOnly {
 		faults.Add("Fallback", nil, "only a ReadOnly method may have one, and this is %v", safety)

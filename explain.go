@@ -135,17 +135,21 @@ func (m *Method) waits(reach wire.Waits) []Wait {
 		{"the whole call, " + reach.Attempt, named("Timeout.Total", limits.Total)},
 		{"one attempt, " + reach.Attempt, attempt},
 	}
+	if limits.IdleKnownLength && !reach.Lengths {
+		limits.Idle = 0
+	}
+	rest := named("Timeout.Idle", limits.Idle)
+	if limits.Idle > 0 && limits.IdleKnownLength {
+		rest += ", if its length is known; else only the caller's context"
+	}
 	if reach.FirstMessage != "" {
-		ws = append(ws, Wait{reach.FirstMessage, named("Timeout.FirstMessage", limits.FirstMessage)})
+		first := rest // it is a wait like the later ones then
+		if limits.FirstMessage > 0 {
+			first = named("Timeout.FirstMessage", limits.FirstMessage)
+		}
+		ws = append(ws, Wait{reach.FirstMessage, first})
 	}
 	if reach.Rest != "" {
-		if limits.IdleKnownLength && !reach.Lengths {
-			limits.Idle = 0
-		}
-		rest := named("Timeout.Idle", limits.Idle)
-		if limits.Idle > 0 && limits.IdleKnownLength {
-			rest += ", if its length is known; else only the caller's context"
-		}
 		ws = append(ws, Wait{reach.Rest, rest})
 	}
 	if b := m.bulkhead.policy; b != nil && b.Queue > 0 {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/retry"
@@ -86,21 +84,5 @@ func TestR9_AKeyAllowsARepeat(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, c.Key(), "the caller's own wins")
 		}
-	})
-}
-
-// D047: a long row of attempts leaves no contexts or timers behind; here by the
-// goroutines of the bubble, which could not end otherwise.
-func TestD047_ALongRowOfAttemptsLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := quick()
-		p.Retry = &retry.Policy{MaxAttempts: 20_000, Backoff: retry.NoWait(), Budget: retry.NoBudget()}
-		p.Breaker = breaker.Off()
-		k, s := newKit(t, p), answers(down)
-		start := time.Now()
-		_, err := do(t.Context(), k, read, s)
-		require.ErrorIs(t, err, errDown)
-		require.Equal(t, 20_000, s.hits)
-		require.Zero(t, time.Since(start))
 	})
 }

@@ -32,6 +32,13 @@ func TestScopesKeepTargetsAndMethodsApart(t *testing.T) {
 		require.ErrorIs(t, err, breaker.ErrOpen)
 		_, err = do(t.Context(), k, read, answers(ok))
 		require.NoError(t, err)
+
+		// A resource is no part of these keys, and does not mix the methods up.
+		ctx := holdfast.WithResource(t.Context(), "r")
+		_, err = do(ctx, k, call.Info{Target: "db", Method: "insert"}, answers(ok))
+		require.ErrorIs(t, err, breaker.ErrOpen)
+		_, err = do(ctx, k, read, answers(ok))
+		require.NoError(t, err)
 	})
 }
 

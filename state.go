@@ -34,7 +34,7 @@ const stateAge = time.Second
 func (m *Method) state(info call.Info, now mono.Instant) *state {
 	key := info.Target
 	if m.narrow {
-		key += "|" + part(info)
+		key += "|" + info.Method + "|" + info.Resource
 	}
 	slot := m.states.For(key, now)
 	if s := slot.Load(); s != nil && now.Sub(s.at) < stateAge {

@@ -15,7 +15,8 @@ import (
 type Policy struct {
 	// Answer computes the answer. It is required. It returns what the call
 	// would have returned: a *http.Response, a proto.Message of the reply's
-	// type, or the T of holdfast.Do. It runs on the caller's goroutine, bounded
+	// type, or the T of holdfast.Do; nil is no answer, and leaves the call its own
+	// end. It runs on the caller's goroutine, bounded
 	// by the caller's context. If it fails, the caller gets an [*Error].
 	Answer func(ctx context.Context, failure Failure) (any, error)
 
@@ -36,7 +37,7 @@ type Failure struct {
 func Off() *Policy { return &Policy{off: true} }
 
 // IsOff reports whether p was made by [Off] or is a copy of such a value.
-func (p *Policy) IsOff() bool { return p.off }
+func (p *Policy) IsOff() bool { return p != nil && p.off }
 
 // Check returns every bad field.
 func (p Policy) Check() check.Faults {
@@ -60,14 +61,23 @@ func Applies(safety call.Safety, class call.Class) bool {
 // Error is the end of a call whose fallback failed too. The status of the call
 // is the primary error's.
 type Error struct {
-	Primary  error // why the fallback was asked
+	Primary  error // why the fallback was asked; nil if the failure is an HTTP response
 	Fallback error // why it could not answer
 }
 
 // Error returns both texts.
 func (e *Error) Error() string {
-	return "fallback: " + e.Fallback.Error() + "; answering for: " + e.Primary.Error()
+	text := "fallback: " + e.Fallback.Error()
+	if e.Primary != nil {
+		text += "; answering for: " + e.Primary.Error()
+	}
+	return text
 }
 
 // Unwrap returns the primary error first.
-func (e *Error) Unwrap() []error { return []error{e.Primary, e.Fallback} }
+func (e *Error) Unwrap() []error {
+	if e.Primary == nil {
+		return []error{e.Fallback}
+	}
+	return []error{e.Primary, e.Fallback}
+}

@@ -31,6 +31,10 @@ func TestF5_BothErrorsAreReachable(t *testing.T) {
 	require.ErrorIs(t, err, primary)
 	require.ErrorIs(t, err, second)
 	require.EqualError(t, err, "fallback: no copy; answering for: down")
+
+	err = &fallback.Error{Fallback: second} // for an HTTP response
+	require.ErrorIs(t, err, second)
+	require.EqualError(t, err, "fallback: no copy")
 }
 
 func TestThePolicyIsChecked(t *testing.T) {

@@ -39,11 +39,9 @@ func ofResponse(resp *http.Response) call.Result {
 	switch code := resp.StatusCode; code {
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
 		res.Class = call.TimedOut
-	case http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, http.StatusTooEarly:
 		res.Class = call.Throttled
 		res.RetryAfter = retryAfter(resp.Header)
-	case http.StatusTooEarly:
-		res.Class = call.Throttled
 	case http.StatusServiceUnavailable:
 		res.Class = call.Unavailable
 		res.RetryAfter = retryAfter(resp.Header)
@@ -96,8 +94,9 @@ func isDigits(s string) bool {
 // ofError classifies an attempt that brought no answer. sent says what a trace
 // knows about it.
 func ofError(err error, scheme string, sent sent) call.Result {
-	res := call.Result{Class: call.Unavailable, Err: err, NotSent: sent == sentNothing || provesNotSent(err)}
-	if isCertificate(err) || !isHTTP(scheme) && !isNetwork(err) {
+	res := call.Result{Class: call.Unavailable, Err: err}
+	res.NotSent = sent == sentNothing || sent != sentSomething && provesNotSent(err)
+	if isCertificate(err) || !isHTTP(scheme) && isUnservedScheme(err) {
 		res.Class = call.Permanent
 	}
 	return res
@@ -116,12 +115,10 @@ func isCertificate(err error) bool {
 		errors.As(err, &hostname) || errors.As(err, &invalid)
 }
 
-// isNetwork reports whether err comes from a connection. For a scheme that only
-// the base transport knows, anything else is taken for a request that it cannot
-// send.
-func isNetwork(err error) bool {
-	var network net.Error
-	return errors.As(err, &network)
+// isUnservedScheme reports whether nobody has registered the URL's scheme with the
+// base transport. net/http has only a text for that.
+func isUnservedScheme(err error) bool {
+	return strings.HasPrefix(err.Error(), "unsupported protocol scheme")
 }
 
 // provesNotSent reports whether an error of this type arises only before the

@@ -62,7 +62,7 @@ func TestD039_RetryAfterIsReadInBothForms(t *testing.T) {
 			time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC).Format(time.RFC850):     0, // two digits of a year: read as the past
 			time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC).Format(http.TimeFormat): time.Until(time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)),
 		} {
-			for code, read := range map[int]bool{429: true, 503: true, 200: false, 500: false, 301: false} {
+			for code, read := range map[int]bool{425: true, 429: true, 503: true, 200: false, 500: false, 301: false} {
 				resp := &http.Response{StatusCode: code, Header: http.Header{"Retry-After": {value}}}
 				if !read {
 					require.Zero(t, ofResponse(resp).RetryAfter)
@@ -113,6 +113,10 @@ func TestErrorsAreClassifiedByType(t *testing.T) {
 		"a timeout of the transport's": {context.DeadlineExceeded, "http", sentUnknown, call.Unavailable, false},
 		"a scheme nobody serves":       {errors.New("unsupported protocol scheme"), "foo", sentUnknown, call.Permanent, false},
 		"a scheme somebody serves":     {dial, "foo", sentUnknown, call.Unavailable, true},
+		"cut off, another scheme":      {io.ErrUnexpectedEOF, "foo", sentUnknown, call.Unavailable, false},
+		"clear text after writing":     {tls.RecordHeaderError{}, "https", sentSomething, call.Unavailable, false},
+		"a certificate after writing":  {x509.UnknownAuthorityError{}, "https", sentSomething, call.Permanent, false},
+		"a dial inside a connection":   {dial, "http", sentSomething, call.Unavailable, false},
 		"anything else":                {errors.New("?"), "http", sentUnknown, call.Unavailable, false},
 	} {
 		t.Run(name, func(t *testing.T) {

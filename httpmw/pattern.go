@@ -27,21 +27,27 @@ func (p pattern) String() string {
 // parsePattern reads a pattern and refuses what http.ServeMux would refuse, and
 // what it would accept and never match on the client's side.
 func parsePattern(s string) (pattern, error) {
-	method, rest, found := strings.Cut(strings.TrimSpace(s), " ")
-	if !found {
-		method, rest = "", method
+	method, rest := "", strings.TrimSpace(s)
+	if space := strings.IndexAny(rest, " \t"); space >= 0 {
+		method, rest = rest[:space], strings.TrimLeft(rest[space:], " \t")
 	}
-	rest = strings.TrimLeft(rest, " \t")
 	slash := strings.IndexByte(rest, '/')
 	if slash < 0 {
 		return pattern{}, errors.New(`is no pattern: it has no path; write "GET /items/{id}", "api.example.com/" or "/"`)
 	}
-	p := pattern{method, strings.ToLower(rest[:slash]), rest[slash:]}
+	p := pattern{method, matchHost(rest[:slash]), rest[slash:]}
 	if upper := strings.ToUpper(method); upper != method {
 		return pattern{}, fmt.Errorf("the method %q is never sent: write %s", method, upper)
 	}
-	if strings.Contains(p.host, ":") {
+	switch {
+	case strings.HasPrefix(p.path, "//") && strings.HasSuffix(rest[:slash], ":"):
+		return pattern{}, errors.New("a pattern has no scheme: begin with the host")
+	case p.host != strings.TrimSuffix(strings.ToLower(rest[:slash]), "."):
 		return pattern{}, errors.New("a port in a pattern never matches: write the host alone")
+	case strings.ContainsAny(p.host, "@*"):
+		return pattern{}, errors.New("the host never matches: it is compared as it stands, without user or wildcard")
+	case strings.ContainsAny(p.path, "?#"):
+		return pattern{}, errors.New("a query or fragment never matches: write the path alone")
 	}
 	return p, registers(http.NewServeMux(), p)
 }

@@ -1,6 +1,7 @@
 package httpmw_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -25,11 +26,17 @@ func TestC1_KeysThatAreNoPatternsAreRefused(t *testing.T) {
 		"no path":           {[]string{"GET"}, `Methods["GET"]: is no pattern: it has no path; write "GET /items/{id}", "api.example.com/" or "/"`},
 		"empty":             {[]string{""}, `Methods[""]: is no pattern`},
 		"a port":            {[]string{"api.example.com:8080/"}, `Methods["api.example.com:8080/"]: a port in a pattern never matches: write the host alone`},
+		"a scheme":          {[]string{"http://api.example.com/"}, `a pattern has no scheme: begin with the host`},
+		"a user":            {[]string{"user@api.example.com/"}, `the host never matches`},
+		"any host":          {[]string{"*/x"}, `the host never matches`},
+		"a query":           {[]string{"GET /x?y=1"}, `a query or fragment never matches: write the path alone`},
+		"a fragment":        {[]string{"GET /x#y"}, `a query or fragment never matches: write the path alone`},
+		"IPv6 with a port":  {[]string{"[::1]:80/"}, `a port in a pattern never matches: write the host alone`},
 		"a lower case":      {[]string{"get /x"}, `Methods["get /x"]: the method "get" is never sent: write GET`},
 		"a bad wildcard":    {[]string{"/a/{b"}, `Methods["/a/{b"]: `},
 		"twice the same":    {[]string{"GET /x", "GET  /x"}, `names the same as Methods["GET  /x"]`},
 		"a conflict":        {[]string{"GET /a/{x}", "GET /{y}/b", "/"}, `Methods: "GET /a/{x}" and "GET /{y}/b" conflict: `},
-		"safety of a group": {[]string{"/search"}, `Methods["/search"].Safety = read_only: has no effect on a group`},
+		"safety of a group": {[]string{"/search"}, `Methods["/search"].Safety = read_only: would hold only for methods of which http declares nothing: name the method`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := holdfast.Config{Methods: map[string]holdfast.Policy{}}
@@ -81,6 +88,8 @@ func TestLayersComeFromTheNextBroaderPattern(t *testing.T) {
 			"GET api.example.com/items/{id}":  {},
 			"POST /search":                    {Safety: call.ReadOnly},
 			"/exact/{$}":                      {Retry: attempts(8)},
+			"[2001:db8::1]/":                  {Retry: attempts(6)},
+			"GET\t/tab":                       {},
 		},
 	})
 	require.NoError(t, err)
@@ -101,16 +110,26 @@ func TestLayersComeFromTheNextBroaderPattern(t *testing.T) {
 		"GET https://api.example.com/items/7": {"GET api.example.com/items/{id}", "api.example.com/", 7},
 		"POST /search":                        {"POST /search", "/", 2},
 		"GET /exact/":                         {"/exact/{$}", "/exact/{$}", 8},
+		"GET https://api.example.com./x":      {"api.example.com/", "api.example.com/", 7},
+		"GET https://[2001:DB8::1]:8443/x":    {"[2001:db8::1]/", "[2001:db8::1]/", 6},
+		"GET https://api.example.com":         {"api.example.com/", "api.example.com/", 7},
+		"GET /tab":                            {"GET\t/tab", "/", 2},
 		"GET /exact/more":                     {"/", "/", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, err := k.Explain(name)
 			require.NoError(t, err)
-			require.Equal(t, `Methods["`+tc.entry+`"]`, e.Entry)
-			require.Equal(t, `Methods["`+tc.retry+`"]`, e.From.Retry)
+			require.Equal(t, fmt.Sprintf("Methods[%q]", tc.entry), e.Entry)
+			require.Equal(t, fmt.Sprintf("Methods[%q]", tc.retry), e.From.Retry)
 			require.Equal(t, tc.n, e.Policy.Retry.MaxAttempts)
 			require.Equal(t, "Default", e.From.Timeout)
 		})
+	}
+	for _, secret := range []string{"GET https://u:pw@api.example.com/x?token=abc", "GET https://u:pw@[/x?token=abc"} { // H4
+		e, err := k.Explain(secret)
+		require.NoError(t, err)
+		require.NotContains(t, e.String(), "pw")
+		require.NotContains(t, e.String(), "abc")
 	}
 	e, err := k.Explain("POST /search")
 	require.NoError(t, err)
@@ -125,6 +144,26 @@ func TestLayersComeFromTheNextBroaderPattern(t *testing.T) {
 		{What: "the first byte of the body", Bound: "only the caller's context"},
 		{What: "each read of the body", Bound: "only the caller's context"},
 	}, e.Waits)
+}
+
+// What a pattern that names the method says of its safety holds for the narrower
+// ones too; a fallback is held against what the entry or the wire says alone.
+func TestSafetyIsInheritedFromABroaderPattern(t *testing.T) {
+	k, err := holdfast.New(holdfast.Config{
+		Default: holdfast.Policy{Safety: call.Unsafe},
+		Methods: map[string]holdfast.Policy{
+			"POST /search/":     {Safety: call.ReadOnly},
+			"POST /search/{id}": {Retry: retry.Off()},
+			"/dav/":             {Fallback: &fallback.Policy{Answer: staleAnswer}},
+		},
+	})
+	require.NoError(t, err)
+	_, err = httpmw.New(nil, k)
+	require.NoError(t, err)
+	e, err := k.Explain("POST /search/7")
+	require.NoError(t, err)
+	require.Equal(t, call.ReadOnly, e.Safety)
+	require.Equal(t, `Methods["POST /search/"]`, e.SafetyFrom)
 }
 
 // The pattern's policy is the one that runs, on every wire.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -22,19 +23,32 @@ func sendable(req *http.Request) error {
 	case req.Method != "" && !isToken(req.Method):
 		return fmt.Errorf("httpmw: the request's method %q is no method", req.Method)
 	}
-	for name, values := range req.Header {
+	if strings.ContainsFunc(req.Host, isNoHost) {
+		return fmt.Errorf("httpmw: the request's host %q is no host", req.Host)
+	}
+	if err := sendableFields("header", req.Header); err != nil {
+		return err
+	}
+	return sendableFields("trailer", req.Trailer)
+}
+
+// sendableFields refuses fields that cannot be sent. A value may be a secret: its
+// error has the name only.
+func sendableFields(kind string, fields http.Header) error {
+	for name, values := range fields {
 		if !isToken(name) {
-			return fmt.Errorf("httpmw: the request's header name %q is no name", name)
+			return fmt.Errorf("httpmw: the request's %s name %q is no name", kind, name)
 		}
-		for _, v := range values {
-			if strings.ContainsFunc(v, isControl) {
-				// The value may be a secret: name the header only.
-				return fmt.Errorf("httpmw: the request's header %s has a control character in a value", name)
-			}
+		if slices.ContainsFunc(values, func(v string) bool { return strings.ContainsFunc(v, isControl) }) {
+			return fmt.Errorf("httpmw: the request's %s %s has a control character in a value", kind, name)
 		}
 	}
 	return nil
 }
+
+// isNoHost reports whether r may not stand in a Host field. What else is wrong
+// with a host is for the resolver to say.
+func isNoHost(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/?#@\"<>`, r) }
 
 func isHTTP(scheme string) bool { return scheme == "http" || scheme == "https" }
 

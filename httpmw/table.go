@@ -57,8 +57,18 @@ func match(mux *http.ServeMux, req *http.Request) string {
 		host = req.URL.Host
 	}
 	// ServeMux reads a server's request: these three fields of it.
-	_, key := mux.Handler(&http.Request{Method: methodOf(req), Host: strings.ToLower(host), URL: req.URL})
+	_, key := mux.Handler(&http.Request{Method: methodOf(req), Host: matchHost(host), URL: req.URL})
 	return key
+}
+
+// matchHost returns a host as patterns are matched with it: in lower case,
+// without port and final dot, an IPv6 address in brackets.
+func matchHost(host string) string {
+	host = strings.ToLower(host)
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
+		host = host[:colon]
+	}
+	return strings.TrimSuffix(host, ".")
 }
 
 func methodOf(req *http.Request) string {
@@ -114,14 +124,22 @@ func methodOfKey(key string) string {
 }
 
 // findByName reads "GET /items/7" or "GET https://host/items/7" for Kit.Explain.
+// Neither a user nor a query comes back in the name.
 func findByName(name string, keys []string) (full, key string, declared call.Safety, ok bool) {
 	method, address, found := strings.Cut(name, " ")
 	if !found {
 		method, address = http.MethodGet, name
 	}
-	u, err := url.Parse(strings.TrimSpace(address))
-	if err != nil || !isToken(method) || !strings.HasPrefix(u.Path, "/") {
+	address = strings.TrimSpace(address)
+	if !isToken(method) || !strings.HasPrefix(address, "/") && !strings.Contains(address, "://") {
 		return "", "", call.SafetyUnknown, false
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return method, "", safetyOf(method), true // no request can have such a URL
+	}
+	if u.Path == "" {
+		u.Path = "/"
 	}
 	key = match(muxOf(keys), &http.Request{Method: method, URL: u})
 	return method + " " + u.Host + u.Path, key, safetyOf(method), true

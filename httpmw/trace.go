@@ -15,17 +15,18 @@ const (
 	sentSomething
 )
 
-// sendTrace watches whether a request is written. It is made only where a repeat
-// hangs on it.
+// sendTrace watches whether a request could have been written: whether it was
+// given a connection. When it really is written cannot be told, for HTTP/2
+// reports that only afterwards. The trace is made only where a repeat hangs on it.
 type sendTrace struct {
-	connecting, wrote atomic.Bool
+	connecting, connected atomic.Bool
 }
 
 // on returns ctx with the trace in it, beside one of the caller's.
 func (s *sendTrace) on(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { s.connecting.Store(true) },
-		WroteHeaders: func() { s.wrote.Store(true) },
+		GetConn: func(string) { s.connecting.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { s.connected.Store(true) },
 	})
 }
 
@@ -35,7 +36,7 @@ func (s *sendTrace) sent() sent {
 	switch {
 	case s == nil || !s.connecting.Load():
 		return sentUnknown
-	case s.wrote.Load():
+	case s.connected.Load():
 		return sentSomething
 	}
 	return sentNothing

@@ -37,7 +37,7 @@ func (e *Error) Is(target error) bool {
 	return target == ErrExceeded || target == context.DeadlineExceeded
 }
 
-// Timeout returns true, as net.Error and url.Error ask.
+// Timeout returns true; url.Error asks for it.
 func (e *Error) Timeout() bool { return true }
 
 // FloorError is the refusal of an attempt that could not finish in time.

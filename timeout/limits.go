@@ -43,7 +43,7 @@ type Limits struct {
 func Off() *Limits { return &Limits{off: true} }
 
 // IsOff reports whether l was made by [Off] or is a copy of such a value.
-func (l *Limits) IsOff() bool { return l.off }
+func (l *Limits) IsOff() bool { return l != nil && l.off }
 
 // Check returns every bad field.
 func (l Limits) Check() check.Faults {

@@ -1,7 +1,6 @@
 package bulkhead
 
 import (
-	"math"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -26,9 +25,9 @@ import (
 //     Increase, up to Config.Limit.
 //   - As soon as more than the share Tolerance of a window has failed the limit
 //     is multiplied by Decrease, and a new window begins. (TCP shrinks by a
-//     single loss. The share is that of Ramakrishnan and Jain's binary feedback,
-//     1990: a dependency that always fails one call in a hundred would otherwise
-//     hold any limit near 14.)
+//     single loss. To go by a share is the idea of Ramakrishnan and Jain's binary
+//     feedback, 1990: a dependency that always fails one call in a hundred would
+//     otherwise hold any limit near 14.)
 //   - What began before the last decrease counts for nothing. So attempts that
 //     began together and fail together shrink the limit once, however many they
 //     are, and the next decrease is due to attempts under the smaller limit.
@@ -36,8 +35,8 @@ import (
 //
 // A bulkhead learns how attempts ended from [Permit.Book].
 type Adaptive struct {
-	// Min is what the limit shrinks to at most, in attempts: at least 1, at most
-	// Config.Limit. Zero switches the adaptive limit off.
+	// Min is the smallest limit, in attempts, from 1 to Config.Limit. Zero switches
+	// the adaptive limit off.
 	Min int
 
 	// Start is the limit to begin with, from Min to Config.Limit. Zero is
@@ -161,7 +160,7 @@ func (b *Bulkhead) book(epoch uint32, failed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a, limit := b.aimd, b.limit.Load()
-	if epoch != b.epoch.Load() || !failed && a.failed == 0 && limit == a.max {
+	if epoch != b.epoch.Load() {
 		return
 	}
 	a.ended++
@@ -172,8 +171,7 @@ func (b *Bulkhead) book(epoch uint32, failed bool) {
 	next := limit
 	switch {
 	case float64(a.failed) > a.tolerance*float64(limit):
-		next = int64(math.Floor(a.decrease * float64(limit)))
-		next = max(a.min, min(next, limit-1)) // also where rounding would lose the decrease
+		next = max(a.min, int64(a.decrease*float64(limit)))
 	case a.ended >= limit:
 		next = min(limit+a.increase, a.max)
 	default:

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -115,12 +116,6 @@ func TestTheLimitGrowsByAStepForEachGoodWindow(t *testing.T) {
 	require.Equal(t, 5, b.Limit())
 }
 
-func TestADecreaseIsAtLeastOne(t *testing.T) {
-	b := newBulkhead(t, Config{Limit: 3, Adaptive: Adaptive{Min: 1, Decrease: math.Nextafter(1, 0)}})
-	end(take(t, b, 1), true)
-	require.Equal(t, 2, b.Limit())
-}
-
 func TestBookCountsOnceAlsoAfterRelease(t *testing.T) {
 	b := newBulkhead(t, Config{Limit: 10, Adaptive: Adaptive{Min: 1}})
 	p := take(t, b, 1)
@@ -140,22 +135,27 @@ func TestBookCountsOnceAlsoAfterRelease(t *testing.T) {
 }
 
 func TestAGrowingLimitLetsTheHeadOfTheQueueIn(t *testing.T) {
-	b := newBulkhead(t, Config{Limit: 4, Queue: 5, Adaptive: Adaptive{Min: 1, Start: 1}})
-	running := take(t, b, 1)
-	got := make(chan int, 2)
-	for i := range 2 {
-		go func() {
-			_, err := b.Acquire(context.Background())
-			require.NoError(t, err)
-			got <- i
-		}()
-		for b.Waiting() != i+1 { // no bubble: the test is about order only
+	synctest.Test(t, func(t *testing.T) {
+		b := newBulkhead(t, Config{Limit: 4, Queue: 5, Adaptive: Adaptive{Min: 1, Start: 1}})
+		running := take(t, b, 1)
+		var order []int
+		for i := range 2 {
+			go func() {
+				if _, err := b.Acquire(t.Context()); err == nil {
+					order = append(order, i)
+				}
+			}()
+			synctest.Wait()
 		}
-	}
-	running[0].Book(false)
-	require.Equal(t, 0, <-got)
-	require.Equal(t, 2, b.Limit())
-	require.Equal(t, 1, b.Waiting())
+		running[0].Book(false)
+		synctest.Wait()
+		require.Equal(t, []int{0}, order)
+		require.Equal(t, 2, b.Limit())
+		require.Equal(t, 1, b.Waiting())
+		running[0].Release()
+		synctest.Wait()
+		require.Equal(t, []int{0, 1}, order)
+	})
 }
 
 func TestResizeKeepsWhatTheLimitHasLearned(t *testing.T) {
@@ -190,6 +190,21 @@ func TestResizeKeepsWhatTheLimitHasLearned(t *testing.T) {
 	require.NoError(t, huge.Resize(Config{Limit: math.MaxInt, Adaptive: Adaptive{Min: 1, Increase: math.MaxInt}}))
 	end(take(t, huge, 100), true)
 	require.EqualValues(t, maxLimit, huge.Limit())
+
+	last := newBulkhead(t, Config{Limit: 3, Adaptive: Adaptive{Min: 1, Decrease: math.Nextafter(1, 0)}})
+	end(take(t, last, 1), true)
+	require.Equal(t, 2, last.Limit(), "a decrease is one at least")
+}
+
+func TestResizeBeginsAWindow(t *testing.T) {
+	b := newBulkhead(t, Config{Limit: 10, Adaptive: Adaptive{Min: 1}})
+	end(take(t, b, 1), true)
+	require.NoError(t, b.Resize(Config{Limit: 10, Adaptive: Adaptive{Min: 1}}))
+	end(take(t, b, 9), false) // at the ceiling these begin none
+	end(take(t, b, 1), true)
+	require.Equal(t, 10, b.Limit())
+	end(take(t, b, 1), true)
+	require.Equal(t, 5, b.Limit())
 }
 
 // The figure in Adaptive's comment: why a share of failures is tolerated.

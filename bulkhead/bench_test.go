@@ -38,6 +38,60 @@ func BenchmarkFreeParallel(b *testing.B) {
 	})
 }
 
+// An attempt with its end booked, where the limit is fixed, adaptive and at the
+// ceiling, and adaptive and below it.
+func BenchmarkBooked(b *testing.B) {
+	ctx := context.Background()
+	for _, bench := range []struct {
+		name string
+		c    Adaptive
+	}{{"fixed", Adaptive{}}, {"calm", Adaptive{Min: 10}}, {"growing", Adaptive{Min: 1000, Start: 1 << 29}}} {
+		bulk, err := New("b", Config{Limit: 1 << 30, Adaptive: bench.c})
+		if err != nil {
+			b.Fatal(err)
+		}
+		attempt := func() {
+			p, err := bulk.Acquire(ctx)
+			if err != nil {
+				b.Error(err)
+			}
+			p.Book(false)
+			p.Release()
+		}
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				attempt()
+			}
+		})
+		b.Run(bench.name+", parallel", func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					attempt()
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkPair(b *testing.B) {
+	ctx := context.Background()
+	method, target := both(b, Config{Limit: 1000})
+	for name, first := range map[string]*Bulkhead{"two": method, "one": nil} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := AcquireBoth(ctx, first, target)
+				if err != nil {
+					b.Fatal(err)
+				}
+				p.Release()
+			}
+		})
+	}
+}
+
 func BenchmarkRefused(b *testing.B) {
 	ctx := context.Background()
 	bulk, _ := New("b", Config{Limit: 1})

@@ -85,14 +85,12 @@ func (b *Bulkhead) set(c Config) {
 // The error is a [*FullError]. A context that is already done gets no place in
 // the queue, but a permit that is free is given out without asking the context.
 func (b *Bulkhead) Acquire(ctx context.Context) (Permit, error) {
-	epoch := b.epoch.Load()
-	if b.tryTake() {
-		return Permit{b: b, epoch: epoch}, nil
+	if !b.tryTake() {
+		if err := b.enter(ctx, 0); err != nil {
+			return Permit{}, err
+		}
 	}
-	if err := b.enter(ctx, 0); err != nil {
-		return Permit{}, err
-	}
-	return b.permit(), nil
+	return Permit{b: b, epoch: b.epoch.Load()}, nil
 }
 
 // permit wraps a permit that was taken; nil has none to take.

@@ -3,6 +3,7 @@ package bulkhead
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -221,4 +222,22 @@ func TestD058_LimitsAsLargeAsTheyCome(t *testing.T) {
 		release()
 	}
 	require.True(t, b.Idle())
+}
+
+// A wait that a limit cut short is a deadline's, even where the limit had to
+// cancel the context to end it.
+func TestACancelledContextOfALimitIsADeadline(t *testing.T) {
+	b, err := New("b", Config{Limit: 1, Queue: 1})
+	require.NoError(t, err)
+	held, err := b.Acquire(t.Context())
+	require.NoError(t, err)
+	defer held.Release()
+	for cause, canceled := range map[error]bool{errors.New("gone"): true, fmt.Errorf("limit: %w", context.DeadlineExceeded): false} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		_, err = b.Acquire(ctx)
+		require.ErrorIs(t, err, ErrFull)
+		require.ErrorIs(t, err, cause)
+		require.Equal(t, canceled, errors.Is(err, context.Canceled))
+	}
 }

@@ -1,6 +1,7 @@
 package bulkhead
 
 import (
+	"context"
 	"errors"
 	"strconv"
 )
@@ -64,8 +65,12 @@ func (e *FullError) Error() string {
 }
 
 // Is reports whether target is [ErrFull] or the error of the context that ended
-// the wait.
+// the wait. A context that was cancelled because a limit has passed counts as the
+// deadline that its cause is, and not as a caller who is gone.
 func (e *FullError) Is(target error) bool {
+	if target == context.Canceled && errors.Is(e.cause, context.DeadlineExceeded) {
+		return false
+	}
 	return target == ErrFull || e.ended != nil && target == e.ended
 }
 

@@ -58,3 +58,47 @@ func ExampleNew_badConfig() {
 	// 	Limit = 0: must be at least 1; bulkhead.Off() limits nothing
 	// 	Queue = -1: must not be negative; 0 is no queue
 }
+
+func ExamplePermit_Book() {
+	b, err := bulkhead.New("db", bulkhead.Config{Limit: 8, Adaptive: bulkhead.Adaptive{Min: 1}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	attempt := func(failed bool) {
+		p, err := b.Acquire(context.Background())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer p.Release()
+		p.Book(failed)
+	}
+	attempt(true)
+	attempt(true)
+	fmt.Println(b.Limit())
+	for range 5 { // two windows: the limit is 2, then 3
+		attempt(false)
+	}
+	fmt.Println(b.Limit())
+	// Output:
+	// 2
+	// 4
+}
+
+func ExampleAcquireBoth() {
+	config := bulkhead.Config{Limit: 10, Scope: bulkhead.TwoLevel, MethodLimit: 1}
+	method, _ := bulkhead.New("db|report", config.ForMethod())
+	target, _ := bulkhead.New("db", config)
+
+	p, err := bulkhead.AcquireBoth(context.Background(), method, target)
+	fmt.Println(err, target.InUse())
+	_, err = bulkhead.AcquireBoth(context.Background(), method, target)
+	fmt.Println(err)
+	p.Release()
+	fmt.Println(target.InUse())
+	// Output:
+	// <nil> 1
+	// bulkhead: "db|report" is full
+	// 0
+}

@@ -92,3 +92,47 @@ func TestK1_NobodyIsForgotten(t *testing.T) {
 		})
 	}
 }
+
+// TestAnAdaptiveLimitStaysInItsBounds books ends from many goroutines at once.
+func TestAnAdaptiveLimitStaysInItsBounds(t *testing.T) {
+	const workers, rounds, ceiling, least = 16, 2000, 12, 2
+	b := newBulkhead(t, Config{Limit: ceiling, Queue: 8, Adaptive: Adaptive{Min: least}})
+	var inside, over, moves, served atomic.Int64
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(1, uint64(w)))
+			for i := range rounds {
+				p, err := b.Acquire(context.Background())
+				if err != nil {
+					continue
+				}
+				served.Add(1)
+				before := b.Limit()
+				if inside.Add(1) > ceiling || before > ceiling || before < least {
+					over.Add(1)
+				}
+				if i%5 == 0 {
+					runtime.Gosched()
+				}
+				bad := i/200%2 == 1 // spans of trouble
+				go p.Book(bad && rnd.IntN(2) == 0)
+				p.Book(bad && rnd.IntN(2) == 0)
+				if b.Limit() != before {
+					moves.Add(1)
+				}
+				inside.Add(-1)
+				p.Release()
+			}
+		})
+	}
+	wg.Wait()
+	require.Zero(t, over.Load())
+	require.Positive(t, moves.Load())
+	require.True(t, b.Idle(), "in use %d, waiting %d", b.InUse(), b.Waiting())
+	t.Logf("%d served, the limit moved about %d times", served.Load(), moves.Load())
+	release := hold(t, b, b.Limit()) // not one permit is lost
+	for range b.InUse() {
+		release()
+	}
+}

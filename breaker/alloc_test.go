@@ -63,7 +63,6 @@ func TestB13_NothingIsAllocated(t *testing.T) {
 	half := benchBreaker(t, Config{Consecutive: 1, Cooldown: time.Nanosecond, MaxCooldown: time.Hour, ProbeSuccesses: 10_000})
 	tk, _ := half.Allow()
 	tk.Done(Outcome{})
-	time.Sleep(time.Microsecond)
 	zero("probe", func() {
 		tk, err := half.Allow()
 		if err != nil {

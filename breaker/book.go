@@ -30,7 +30,7 @@ func (b *Breaker) book(ep *episode, end result, now mono.Instant) bool {
 			return false
 		case ep.judge(v2) != 0:
 			return b.bookLocked(ep, end, 0, now)
-		case ep.sum.CompareAndSwap(v, v2):
+		case v2 == v || ep.sum.CompareAndSwap(v, v2):
 			return true
 		}
 	}
@@ -109,7 +109,7 @@ func (b *Breaker) bookSpan(ep *episode, end result, now mono.Instant) bool {
 
 // bookCall is book for a window of the last so many results.
 func (b *Breaker) bookCall(ep *episode, end result, now mono.Instant) bool {
-	for r := ep.rules; !end.failed && !end.slow; {
+	for r := ep.rules; !end.failed && !end.slow && ep.flags.Load()&judgeFlag == 0; {
 		v := ep.sum.Load()
 		switch {
 		case v&dead != 0:
@@ -145,7 +145,7 @@ func (b *Breaker) bookCallLocked(ep *episode, end result, now mono.Instant) bool
 	if end.failed {
 		count += callFailed
 	}
-	if end.slow {
+	if end.slow && ep.rules.cfg.SlowCall > 0 {
 		count += callSlow
 	}
 	b.mu.Lock()
@@ -154,18 +154,22 @@ func (b *Breaker) bookCallLocked(ep *episode, end result, now mono.Instant) bool
 		return false
 	}
 	w, r := ep.last, ep.rules
-	ep.flags.Or(booksFlag)
+	if ep.flags.Load()&booksFlag == 0 {
+		ep.flags.Or(booksFlag)
+	}
 	for loss := uint64(0); ; {
 		v := ep.sum.Load()
-		seen := callSeenOf(v)
-		loss += w.clear(r, seen+1)
+		loss += w.clear(r, callSeenOf(v)+1)
 		v2 := end.add(v, count-loss)
 		why := ep.judge(v2)
 		if why != 0 {
 			v2 |= dead
 		}
 		if ep.sum.CompareAndSwap(v, v2) {
-			w.put(r, seen, end)
+			if ep.flags.Load()&judgeFlag != 0 {
+				ep.flags.And(^uint32(judgeFlag))
+			}
+			w.put(r, end)
 			w.rebase(r, &ep.sum)
 			if why != 0 {
 				b.trip(ep, why, end.asked, now)
@@ -180,10 +184,28 @@ func (b *Breaker) trip(ep *episode, why Reason, asked time.Duration, now mono.In
 	b.open(ep, why, 1, spread(), at(now), asked)
 }
 
-// findStall opens b if its dependency has fallen silent.
+// bookLate is book for a ticket of ep, which is over: the result counts if only
+// the Config has changed since, or the breaker was dropped by its group.
+func (b *Breaker) bookLate(ep *episode, end result, now mono.Instant) {
+	for {
+		present := b.present()
+		switch {
+		case present.state() == retired:
+			b.bequeath(ep, end, now)
+			return
+		case present == ep || present.generation() != ep.generation() || b.book(present, end, now):
+			return
+		}
+	}
+}
+
+// findStall opens b if its dependency has fallen silent, for a ticket of ep.
 func (b *Breaker) findStall(ep *episode, now mono.Instant) {
-	if ep.stall != nil && ep.state() == Closed && ep.stall.silent(ep.rules, ep.rules.slotAt(now)) {
-		b.tripStalled(ep, now)
+	present := b.now.Load()
+	if s := present.stall; s == nil || present.state() != Closed || present.generation() != ep.generation() {
+		return
+	} else if s.silent(present.rules, present.rules.slotAt(now)) {
+		b.tripStalled(present, now)
 	}
 }
 

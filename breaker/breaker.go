@@ -22,7 +22,7 @@ type Breaker struct {
 type more struct {
 	opens, neutral                                     atomic.Uint64
 	probesOK, probesFailed, probesExpired, probesOther atomic.Uint64
-	refused                                            [causes]atomic.Uint64
+	refused                                            [causes]refusals
 
 	// Events not yet delivered, and whether somebody is at it; see deliver.
 	events     []func()
@@ -37,10 +37,10 @@ func (m *more) absorb(t Totals) {
 	m.probesFailed.Add(t.ProbesFailed)
 	m.probesExpired.Add(t.ProbesExpired)
 	m.probesOther.Add(t.ProbesNeutral)
-	m.refused[CauseOpen].Add(t.RefusedOpen)
-	m.refused[CauseHalfOpen].Add(t.RefusedHalfOpen)
-	m.refused[CauseForced].Add(t.RefusedForced)
-	m.refused[CauseRamp].Add(t.RefusedRamp)
+	m.refused[CauseOpen].n.Add(t.RefusedOpen)
+	m.refused[CauseHalfOpen].n.Add(t.RefusedHalfOpen)
+	m.refused[CauseForced].n.Add(t.RefusedForced)
+	m.refused[CauseRamp].n.Add(t.RefusedRamp)
 }
 
 // start is a breaker with its first episode, in one object.
@@ -117,20 +117,22 @@ func (b *Breaker) allow(now mono.Instant, forced bool) (Ticket, error) {
 		ep := b.present()
 		switch ep.state() {
 		case Closed, Disabled:
+			s, slot := ep.stall, int64(0)
+			if s != nil {
+				slot = ep.rules.slotAt(now)
+				if ep.state() == Closed && s.silent(ep.rules, slot) {
+					b.tripStalled(ep, now)
+					continue
+				}
+			}
 			if ep.flags.Load()&rampFlag != 0 && !ep.rampAdmits(now) {
 				return b.refuse(ep, CauseRamp)
 			}
-			s := ep.stall
 			if s == nil {
 				return Ticket{b: b, ep: ep, at: now}, nil
 			}
-			slot := ep.rules.slotAt(now)
-			if ep.state() == Closed && s.silent(ep.rules, slot) {
-				b.tripStalled(ep, now)
-				continue
-			}
 			s.begin(slot)
-			return Ticket{b: b, ep: ep, at: now, mark: watched}, nil
+			return Ticket{b: b, ep: ep, at: now, mark: mark{watched}}, nil
 		case Open:
 			if now < ep.out.until && !forced {
 				return b.refuse(ep, CauseOpen)
@@ -162,7 +164,7 @@ func (b *Breaker) await() {
 // refuse counts a refusal and returns it; a shadow lets the call pass instead,
 // with a ticket that books nothing.
 func (b *Breaker) refuse(ep *episode, why Cause) (Ticket, error) {
-	b.extra().refused[why].Add(1)
+	b.extra().refused[why].add()
 	if h := ep.rules.cfg.Hooks.Refused; h != nil {
 		h(&ep.out.err)
 	}

@@ -17,7 +17,8 @@ import (
 // first. A success in a full window of successes writes nothing at all; then
 // booksFlag is off.
 type callWindow struct {
-	cleared uint64    // results whose places have been cleared of what stood there a window ago
+	cleared uint32    // results whose places have been cleared of what stood there a window ago
+	place   uint32    // of the next result to be cleared: cleared modulo Calls, without a division
 	small   [2]uint64 // the bits, if that many do,
 	large   *[]uint64 // or else here
 }
@@ -39,11 +40,12 @@ func (r *rules) callTally(v uint64) (total, failed, slow uint64) {
 	return min(callSeenOf(v), r.calls), v >> 16 & callMask, v & callMask
 }
 
-// callAsUsual reports whether a success only counts: it ends no row, and is
-// neither the one that the rates begin with nor the one to clean up.
+// callAsUsual reports whether a success only counts and ends a row: it is
+// neither the one that the rates begin with nor the one to clean up, and the
+// window is not full of successes.
 func (r *rules) callAsUsual(v uint64) bool {
 	seen := callSeenOf(v) + 1
-	return v&(dead|rowMask) == 0 && v&callBad != 0 && seen != r.minCalls && seen&r.sweepMask != 0
+	return v&callBad != 0 && seen != r.minCalls && seen&r.sweepMask != 0
 }
 
 func newCallWindow(r *rules) *callWindow {
@@ -80,7 +82,11 @@ func (w *callWindow) planes(r *rules) (failed, slow []uint64) {
 // what sum has to lose for it.
 func (w *callWindow) clear(r *rules, seen uint64) (loss uint64) {
 	loss = w.loss(r, seen, true)
-	w.cleared = seen
+	w.place += uint32(seen) - w.cleared
+	if w.place >= uint32(r.calls) {
+		w.place %= uint32(r.calls)
+	}
+	w.cleared = uint32(seen)
 	return loss
 }
 
@@ -88,10 +94,7 @@ func (w *callWindow) clear(r *rules, seen uint64) (loss uint64) {
 // if take is set it clears them.
 func (w *callWindow) loss(r *rules, seen uint64, take bool) (loss uint64) {
 	failed, slow := w.planes(r)
-	from, n := uint64(0), r.calls
-	if seen-w.cleared < r.calls {
-		from, n = w.cleared%r.calls, seen-w.cleared
-	}
+	from, n := uint64(w.place), min(seen-uint64(w.cleared), r.calls)
 	first := min(n, r.calls-from)
 	loss = (count(failed, from, first, take) + count(failed, 0, n-first, take)) * callFailed
 	if slow != nil {
@@ -117,10 +120,14 @@ func count(plane []uint64, from, n uint64, take bool) (set uint64) {
 	return set
 }
 
-// put marks the result at place seen.
-func (w *callWindow) put(r *rules, seen uint64, end result) {
+// put marks the last result cleared.
+func (w *callWindow) put(r *rules, end result) {
 	f, s := w.planes(r)
-	at := seen % r.calls
+	at := w.place
+	if at == 0 {
+		at = uint32(r.calls)
+	}
+	at--
 	if end.failed {
 		f[at/64] |= 1 << (at % 64)
 	}
@@ -136,7 +143,7 @@ func (w *callWindow) rebase(r *rules, sum *atomic.Uint64) {
 	if seen < 8*r.calls {
 		return
 	}
-	back := min(seen, w.cleared)/r.calls*r.calls - r.calls
-	w.cleared -= back
+	back := uint64(w.cleared)/r.calls*r.calls - r.calls
+	w.cleared -= uint32(back)
 	sum.Add(-back * callSeen)
 }

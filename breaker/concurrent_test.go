@@ -60,7 +60,14 @@ func TestB5_NoResultIsLostAtABucketEdge(t *testing.T) {
 			tk.DoneAt(Outcome{Verdict: Success}, 0) // so that it cannot open
 			var clock atomic.Int64
 			const stepsTo = int64(time.Second) * 9 / 10 / (workers * each)
-			var wg sync.WaitGroup
+			var wg, turns sync.WaitGroup
+			var stop atomic.Bool
+			turns.Go(func() { // somebody else moves the window on
+				for !stop.Load() {
+					b.release(mono.Instant(clock.Load()))
+					runtime.Gosched()
+				}
+			})
 			for w := range workers {
 				wg.Go(func() {
 					for i := range each {
@@ -78,6 +85,8 @@ func TestB5_NoResultIsLostAtABucketEdge(t *testing.T) {
 				})
 			}
 			wg.Wait()
+			stop.Store(true)
+			turns.Wait()
 			now := mono.Instant(clock.Load())
 			c := b.CountsAt(now)
 			require.Equal(t, workers*each+1, c.Results)
@@ -143,7 +152,7 @@ func TestD015_NoGoroutineNoTimer(t *testing.T) {
 		tk.Done(Outcome{Verdict: Failure})
 		require.Equal(t, Open, all[i].State())
 	}
-	require.Equal(t, before, runtime.NumGoroutine())
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 	runtime.KeepAlive(all)
 	all = nil
 	runtime.GC()

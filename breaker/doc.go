@@ -32,10 +32,14 @@
 // A breaker that many goroutines use at once behaves like one that does one
 // thing at a time. A result and the change of state it causes are one step: no
 // call is admitted after a result that opened. The lock is taken for changes of
-// state, for probes, to move on to the next bucket of a time window, and for a
-// failure or a slow call in a window of the last so many results; the success
-// of a closed breaker and the refusal of an open one take none. Silence alone is
-// judged from counts that are read one after the other.
+// state, for probes, by the first result of each bucket of a time window, and in
+// a window of the last so many results by a failure, a slow call, and one
+// success in a window's length; the other successes of a closed breaker and the
+// refusals of an open one take none. Silence alone is judged from counts that
+// are read one after the other.
+//
+// A reading of the clock may be older than one that another goroutine has used.
+// It does not turn back what that one has brought about.
 //
 // # What it costs
 //

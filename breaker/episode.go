@@ -47,6 +47,7 @@ const (
 	rampFlag  = 1 << iota // only a share is admitted
 	timedFlag             // a ticket needs the time of its admission
 	booksFlag             // a success changes something even if there is no row
+	judgeFlag             // a success may open: the Config has changed
 )
 
 // newClosed sets ep up as a closed or disabled episode that begins at now.

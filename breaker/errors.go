@@ -18,6 +18,7 @@ type OpenError struct {
 	ep    *episode
 	state State
 	cause Cause
+	why   Reason
 	note  string
 	until mono.Instant // if ep is nil
 }
@@ -53,6 +54,10 @@ func (e *OpenError) State() State { return e.state }
 // Cause returns why the call was refused.
 func (e *OpenError) Cause() Cause { return e.cause }
 
+// Reason returns why the breaker entered the state that refused: the rule or
+// probe that opened it, or the command.
+func (e *OpenError) Reason() Reason { return e.why }
+
 // Forced reports whether somebody forced the breaker open.
 func (e *OpenError) Forced() bool { return e.cause == CauseForced }
 
@@ -82,12 +87,10 @@ func (e *OpenError) RetryAfterAt(now mono.Instant) time.Duration {
 func (b *Breaker) leaseLeft(ep *episode, now mono.Instant) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.now.Load() != ep || len(ep.out.leases) == 0 {
+	present := b.now.Load()
+	if present.generation() != ep.generation() || len(present.out.leases) == 0 {
 		return 0
 	}
-	first := ep.out.leases[0].start
-	for _, l := range ep.out.leases {
-		first = min(first, l.start)
-	}
-	return max(first.Add(ep.rules.cfg.ProbeTimeout).Sub(now), 0)
+	leases := present.out.leases
+	return max(leases[firstEnd(leases)].end.Sub(now), 0)
 }

@@ -53,11 +53,11 @@ func ExampleOpenError() {
 	_, err := b.Allow()
 	var open *breaker.OpenError
 	fmt.Println(errors.Is(err, breaker.ErrOpen), errors.As(err, &open))
-	fmt.Println(open.Key(), open.State(), open.Cause(), open.Forced())
+	fmt.Println(open.Key(), open.State(), open.Cause(), open.Reason(), open.Forced())
 	fmt.Println(open.RetryAfter().Round(time.Second))
 	// Output:
 	// true true
-	// payments open open false
+	// payments open open consecutive false
 	// 2m0s
 }
 
@@ -158,6 +158,19 @@ func ExampleAllowBoth() {
 	// <nil>
 	// breaker: llm|model-a is open
 	// open closed
+}
+
+func ExampleBreaker_Update() {
+	b, _ := breaker.New("payments", breaker.Config{Consecutive: 3})
+	for range 2 {
+		ticket, _ := b.Allow()
+		ticket.Done(breaker.Outcome{Verdict: breaker.Failure})
+	}
+	fmt.Println(b.Update(breaker.Config{Consecutive: -1}))
+	fmt.Println(b.Update(breaker.Config{Consecutive: 10}), b.Counts().Consecutive)
+	// Output:
+	// breaker: Consecutive = -1: must be 0 (the default) to 2000
+	// <nil> 2
 }
 
 func ExampleOff() {

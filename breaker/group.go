@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"iter"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/keyed"
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -22,7 +23,7 @@ const OverflowKey = "overflow"
 // breaker that now has its key. If no breaker can be dropped, new keys share
 // one.
 type Group struct {
-	rules   *rules
+	rules   atomic.Pointer[rules]
 	keys    *keyed.Registry[*Breaker]
 	evicted more // the totals of breakers that were dropped
 }
@@ -40,10 +41,11 @@ func NewGroup(c Config, maxKeys int) (*Group, error) {
 	if err := faults.Err("breaker"); err != nil {
 		return nil, err
 	}
-	g := &Group{rules: compile(c)}
+	g := &Group{}
+	g.rules.Store(compile(c))
 	g.keys = keyed.New(keyed.Options[*Breaker]{
 		Max:         maxKeys,
-		New:         func(key string) *Breaker { return newBreaker(key, g.rules, mono.Now()) },
+		New:         func(key string) *Breaker { return newBreaker(key, g.rules.Load(), mono.Now()) },
 		Idle:        func(b *Breaker) bool { return b.dispensable(mono.Now()) },
 		Evicted:     func(_ string, b *Breaker) { b.retire(g) },
 		OverflowKey: OverflowKey,
@@ -124,6 +126,9 @@ func (b *Breaker) heir(now mono.Instant) *Breaker {
 // bequeath books what ended after b was retired, for a ticket of ep, if the
 // heir has no history of its own yet.
 func (b *Breaker) bequeath(ep *episode, end result, now mono.Instant) {
+	if !end.failed && !end.slow {
+		return
+	}
 	if last := b.now.Load(); last.state() != retired || last.generation() != ep.generation()+1 {
 		return
 	}

@@ -102,8 +102,14 @@ type ProbeEnd struct {
 
 // change moves on from old to next; b.mu is held.
 func (b *Breaker) change(old, next *episode, why Reason, note string) {
+	if old.rules.pause != nil {
+		old.rules.pause()
+	}
 	old.sum.Or(dead)
 	next.follow(old, 1)
+	if next.out != nil {
+		next.out.err.why = why
+	}
 	b.now.Store(next)
 	hook := old.rules.cfg.Hooks.Transition
 	if hook == nil {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
 func TestD012_EveryMethodMayBeCalledFromAHook(t *testing.T) {
@@ -148,8 +150,9 @@ func testChain(t *testing.T, window Window) {
 			},
 		},
 	}
-	b, err := New("db", c)
-	require.NoError(t, err)
+	rules := compile(c)
+	rules.pause = runtime.Gosched
+	b := newBreaker("db", rules, mono.Now())
 	var wg sync.WaitGroup
 	var admitted, refused atomic.Uint64
 	each := 3000

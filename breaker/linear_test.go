@@ -86,7 +86,13 @@ type linOut struct {
 
 func linHistory(c Config, clients, steps int) []porcupine.Operation {
 	var stamp, clock atomic.Int64
-	b := newBreaker("lin", compile(c), 0)
+	r := compile(c)
+	r.pause = func() {
+		for range rand.IntN(4) {
+			runtime.Gosched()
+		}
+	}
+	b := newBreaker("lin", r, 0)
 	histories := make([][]porcupine.Operation, clients)
 	var wg sync.WaitGroup
 	for client := range clients {

@@ -26,7 +26,7 @@ func (b *Breaker) Reset() { b.reset(mono.Now()) }
 func (b *Breaker) forceOpen(reason string, now mono.Instant) {
 	b.command(now, func(b *Breaker, ep *episode) {
 		next := newStop(b, ep.rules, ForcedOpen, CauseForced)
-		next.out.err.note = reason
+		next.out.err.note, next.out.err.why = reason, ReasonForced
 		if ep.state() == ForcedOpen {
 			next.follow(ep, 0)
 			b.now.Store(next)

@@ -50,7 +50,20 @@ type duel struct {
 func newDuel(t *rapid.T) *duel {
 	d := &duel{T: t, now: mono.Instant(rapid.Int64Range(-1e9, 1e9).Draw(t, "origin"))}
 	c, m := drawConfig(t)
-	require.Empty(t, c.Check())
+	d.hook(&c)
+	d.b = newBreaker("db", compile(c), d.now)
+	d.m = m
+	m.c = c.withDefaults()
+	m.since = d.now
+	m.ended = map[ProbeOutcome]uint64{}
+	m.spread = func() float64 { return d.b.now.Load().out.spread }
+	m.lasts = d.lasts
+	return d
+}
+
+// hook makes the breaker's events known.
+func (d *duel) hook(c *Config) {
+	require.Empty(d, c.Check())
 	c.Hooks.Transition = func(tr Transition) {
 		d.events = append(d.events, modelEvent{
 			From: tr.From, To: tr.To, Reason: tr.Reason, Gen: tr.Generation,
@@ -63,14 +76,6 @@ func newDuel(t *rapid.T) *duel {
 	c.Hooks.ProbeEnded = func(p ProbeEnd) {
 		d.events = append(d.events, modelEvent{Outcome: p.Outcome, Took: p.Took, Gen: p.Generation})
 	}
-	d.b = newBreaker("db", compile(c), d.now)
-	d.m = m
-	m.c = c.withDefaults()
-	m.since = d.now
-	m.ended = map[ProbeOutcome]uint64{}
-	m.spread = func() float64 { return d.b.now.Load().out.spread }
-	m.lasts = d.lasts
-	return d
 }
 
 // lasts tells the model how long the opening lasts that it has just found, and
@@ -103,7 +108,7 @@ func (d *duel) step() {
 	}
 	switch op := rapid.SampledFrom([]string{
 		"call", "call", "call", "admit", "admit", "admit", "done", "done", "done", "done", "clock", "clock",
-		"answered", "unwatched", "probe", "manual",
+		"answered", "unwatched", "probe", "manual", "update",
 	}).Draw(d.T, "op"); op {
 	case "call":
 		d.admit(now, false)
@@ -127,7 +132,7 @@ func (d *duel) step() {
 			d.m.answered(d.plain[i], now)
 		case "unwatched":
 			d.real[i].Unwatched()
-			if p := d.plain[i]; !p.answered && !p.over {
+			if p := d.plain[i]; !p.answered && !p.ended {
 				p.gone = true
 			}
 		}
@@ -135,6 +140,12 @@ func (d *duel) step() {
 		d.now = d.now.Add(d.drawTime())
 	case "manual":
 		d.manual(now)
+	case "update":
+		c, to := drawConfig(d.T)
+		d.hook(&c)
+		to.c = c.withDefaults()
+		d.b.update(compile(c), now)
+		d.m.update(to, now)
 	}
 }
 

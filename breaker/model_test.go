@@ -22,6 +22,7 @@ type model struct {
 	results []modelResult
 	row     int
 	flying  []*modelTicket
+	ring    int   // the stall rule's, a new one with another After
 	alive   int64 // slot of the last good answer
 	wasGood bool
 
@@ -51,11 +52,17 @@ type modelResult struct {
 }
 
 type modelTicket struct {
-	gen                                uint64
-	start                              mono.Instant
-	probe, over, answered, gone, inert bool
-	took                               time.Duration
+	c                            Config // in force when it was given out
+	ring                         int    // of the stall rule
+	gen                          uint64
+	start                        mono.Instant
+	probe, answered, gone, inert bool
+	ended                        bool // by its owner
+	over                         bool // as a lease
+	took                         time.Duration
 }
+
+func (t *modelTicket) end() mono.Instant { return t.start.Add(t.c.ProbeTimeout) }
 
 // modelEvent is a transition, or the end of a probe.
 type modelEvent struct {
@@ -175,84 +182,6 @@ func (m *model) goodAnswer(now mono.Instant) {
 	}
 }
 
-// Half-open.
-
-func (m *model) needed() (successes, mayFail int) {
-	if m.c.ProbeRate == 0 {
-		return m.c.ProbeSuccesses, 0
-	}
-	need := 1
-	for need*100 < m.percent.probe*m.c.Probes || need < m.c.ProbeSuccesses {
-		need++
-	}
-	return need, m.c.Probes - need
-}
-
-func (m *model) probeEnded(t *modelTicket, how ProbeOutcome, took time.Duration, at mono.Instant) {
-	t.over = true
-	m.probes = slices.DeleteFunc(m.probes, func(p *modelTicket) bool { return p == t })
-	m.ended[how]++
-	m.events = append(m.events, modelEvent{Outcome: how, Took: took, Gen: m.gen})
-	need, mayFail := m.needed()
-	reason := ReasonProbeFailed
-	switch how {
-	case ProbeNeutral:
-		return
-	case ProbeSucceeded:
-		m.good++
-	case ProbeSlow:
-		reason = ReasonProbeSlow
-		m.bad++
-	case ProbeExpired:
-		reason = ReasonProbeExpired
-		m.bad++
-	default:
-		m.bad++
-	}
-	if m.bad > mayFail {
-		m.open(reason, m.nth+1, at)
-	} else if m.good >= need {
-		m.recover(at)
-	}
-}
-
-func (m *model) judgeProbe(took time.Duration) ProbeOutcome {
-	if m.c.ProbeLatency > 0 && took > m.c.ProbeLatency {
-		return ProbeSlow
-	}
-	return ProbeSucceeded
-}
-
-// settle ends the leases that have run out, first the one that did first.
-func (m *model) settle(now mono.Instant) {
-	m.asked = 0
-	for m.state == HalfOpen {
-		var first *modelTicket
-		for _, p := range m.probes {
-			if now.Sub(p.start) >= m.c.ProbeTimeout && (first == nil || p.start < first.start) {
-				first = p
-			}
-		}
-		if first == nil {
-			return
-		}
-		end := first.start.Add(m.c.ProbeTimeout)
-		if first.answered {
-			m.probeEnded(first, m.judgeProbe(first.took), first.took, end)
-		} else {
-			m.probeEnded(first, ProbeExpired, m.c.ProbeTimeout, end)
-		}
-	}
-}
-
-func (m *model) room() bool {
-	n := len(m.probes)
-	if m.c.ProbeRate > 0 {
-		n += m.good + m.bad
-	}
-	return n < m.c.Probes
-}
-
 // admit returns the ticket, or nil and the cause of the refusal.
 func (m *model) admit(now mono.Instant, forced bool) (*modelTicket, Cause) {
 	m.settle(now)
@@ -266,7 +195,7 @@ func (m *model) admit(now mono.Instant, forced bool) (*modelTicket, Cause) {
 		}
 		m.enter(HalfOpen, why, now)
 	}
-	t := &modelTicket{gen: m.gen, start: now}
+	t := &modelTicket{c: m.c, ring: m.ring, gen: m.gen, start: now}
 	switch m.state {
 	case Open:
 		return m.refuse(CauseOpen)
@@ -305,13 +234,14 @@ func (m *model) share(now mono.Instant) (uint64, bool) {
 	}
 	t := max(now.Sub(m.rampSince), 0)
 	if t >= m.c.RampUp {
+		m.ramping = false // for those with an older reading, too
 		return 0, false
 	}
 	return uint64((1 << 32) * (m.c.RampFrom + (1-m.c.RampFrom)*float64(t)/float64(m.c.RampUp))), true
 }
 
 func (m *model) answered(t *modelTicket, now mono.Instant) {
-	if t.inert || t.answered || t.over {
+	if t.inert || t.answered || t.ended {
 		return
 	}
 	if t.probe {
@@ -324,15 +254,16 @@ func (m *model) answered(t *modelTicket, now mono.Instant) {
 		return
 	}
 	t.answered, t.took = true, now.Sub(t.start)
-	if t.gen == m.gen && !t.gone {
+	if t.gen == m.gen && t.ring == m.ring && !t.gone {
 		m.goodAnswer(now)
 	}
 }
 
 func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
-	if t.inert || t.over {
+	if t.inert || t.ended {
 		return
 	}
+	t.ended = true
 	verdict := o.Verdict
 	if t.probe {
 		if t.gen != m.gen {
@@ -357,10 +288,9 @@ func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
 		}
 		return
 	}
-	t.over = true
 	if verdict == Throttled {
 		verdict = Neutral
-		if m.c.CountThrottled {
+		if t.c.CountThrottled {
 			verdict = Failure
 		}
 	}
@@ -373,9 +303,11 @@ func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
 	m.flying = slices.DeleteFunc(m.flying, func(f *modelTicket) bool { return f == t })
 	switch verdict {
 	case Success:
-		m.goodAnswer(now)
+		if t.ring == m.ring {
+			m.goodAnswer(now)
+		}
 	case Neutral:
-		if m.silent(now) {
+		if t.c.Stall.After > 0 && m.silent(now) {
 			m.openStalled(now)
 		}
 		return
@@ -386,8 +318,8 @@ func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
 		took = t.took
 	}
 	m.asked = o.RetryAfter
-	m.record(failed, m.c.SlowCall > 0 && took > m.c.SlowCall, now)
-	if failed && m.silent(now) {
+	m.record(failed, t.c.SlowCall > 0 && took > t.c.SlowCall, now)
+	if failed && t.c.Stall.After > 0 && m.silent(now) {
 		m.openStalled(now)
 	}
 }
@@ -395,7 +327,7 @@ func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
 func (m *model) record(failed, slow bool, now mono.Instant) {
 	m.turn(now)
 	if m.c.Window != (Window{}) {
-		m.results = append(m.results, modelResult{m.bucket, failed, slow})
+		m.results = append(m.results, modelResult{m.bucket, failed, slow && m.c.SlowCall > 0})
 	}
 	m.row++
 	if !failed {
@@ -420,44 +352,4 @@ func (m *model) record(failed, slow bool, now mono.Instant) {
 	if failed && m.c.Consecutive > 0 && m.row >= m.c.Consecutive {
 		m.open(ReasonConsecutive, 1, now)
 	}
-}
-
-// look tells the state that a call would find and whether it would pass, by
-// trying it on a copy.
-func (m *model) look(now mono.Instant) (State, bool) {
-	twin := *m
-	twin.events = nil
-	twin.ended = map[ProbeOutcome]uint64{}
-	twin.c.Shadow = false
-	twin.probes = nil
-	for _, p := range m.probes {
-		q := *p
-		twin.probes = append(twin.probes, &q)
-	}
-	twin.lasts = func() time.Duration {
-		spread := 0.0
-		if twin.events[len(twin.events)-1].From == HalfOpen {
-			spread = m.spread()
-		}
-		return modelCooldown(&m.c, m.nthNext(), spread)
-	}
-	twin.flying = slices.Clone(m.flying)
-	t, _ := twin.admit(now, false)
-	return twin.state, t != nil
-}
-
-func (m *model) nthNext() int {
-	if m.state == HalfOpen {
-		return m.nth + 1
-	}
-	return 1
-}
-
-func modelCooldown(c *Config, nth int, spread float64) time.Duration {
-	d := float64(c.Cooldown)
-	for i := 1; i < nth; i++ {
-		d *= c.CooldownFactor
-		d = min(d, float64(c.MaxCooldown))
-	}
-	return time.Duration(d*(1+c.Jitter*spread) + 0.5)
 }

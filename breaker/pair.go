@@ -22,7 +22,7 @@ func AllowBoth(first, second *Breaker) (Pair, error) { return AllowBothAt(first,
 func AllowBothAt(first, second *Breaker, now mono.Instant) (Pair, error) {
 	t1, err := first.AllowAt(now)
 	if second == nil {
-		return Pair{first: Ticket{b: t1.b, ep: t1.ep, at: t1.at, mark: t1.mark}}, err
+		return Pair{first: Ticket{b: t1.b, ep: t1.ep, at: t1.at, mark: mark{t1.mark.bits}}}, err
 	}
 	if err != nil {
 		return Pair{}, longer(err, second.RefusalAt(now), now)
@@ -39,8 +39,8 @@ func AllowBothAt(first, second *Breaker, now mono.Instant) (Pair, error) {
 	}
 	admitted = true
 	return Pair{
-		first:  Ticket{b: t1.b, ep: t1.ep, at: t1.at, mark: t1.mark},
-		second: Ticket{b: t2.b, ep: t2.ep, at: t2.at, mark: t2.mark},
+		first:  Ticket{b: t1.b, ep: t1.ep, at: t1.at, mark: mark{t1.mark.bits}},
+		second: Ticket{b: t2.b, ep: t2.ep, at: t2.at, mark: mark{t2.mark.bits}},
 	}, nil
 }
 

@@ -113,3 +113,9 @@ func (r *rig) path() (states []State) {
 }
 
 func (r *rig) lastReason() Reason { return r.moves[len(r.moves)-1].Reason }
+
+// update puts c in force, with the rig's hooks.
+func (r *rig) update(c Config) {
+	c.Hooks = r.b.now.Load().rules.cfg.Hooks
+	r.b.update(compile(c), r.now)
+}

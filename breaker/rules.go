@@ -41,6 +41,10 @@ type rules struct {
 	stallSlots int64 // an attempt is overdue from so many slots after its own
 
 	probesNeeded int // successes that close
+
+	// pause, which only tests set, is called between the step that decides a
+	// transition and the one that others see, so that they get in between.
+	pause func()
 }
 
 const rateUnit = 1_000_000_000

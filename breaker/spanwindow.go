@@ -59,6 +59,13 @@ func (l *spanLayout) half(v uint64) uint64 {
 	return v >> 1 &^ (l.total>>1 | l.failed>>1)
 }
 
+// spanAsUsual reports whether a success only counts: there is nothing bad in the
+// window, so that it cannot open, no row to end, and room.
+func (r *rules) spanAsUsual(v uint64) bool {
+	l := &r.span
+	return v&(l.bad|rowMask) == 0 && v+l.total < l.full
+}
+
 func newSpanWindow(r *rules, now mono.Instant) *spanWindow {
 	w := &spanWindow{}
 	w.end.Store(int64(now.Add(r.bucketTime)))

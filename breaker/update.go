@@ -1,0 +1,93 @@
+package breaker
+
+import "github.com/holdfast-go/holdfast/internal/mono"
+
+// Update puts c in force and keeps the state: its number, the end of a cooldown
+// that runs, probes in flight with the limits they have, and the results in the
+// window, unless the window's kind or size is another or slow calls are newly
+// looked at or no longer; then it starts empty. Attempts in flight end under the
+// Config they began with. If c has faults it returns an error that names them,
+// and the old Config stays.
+func (b *Breaker) Update(c Config) error {
+	faults := c.Check()
+	if c.IsOff() {
+		faults.Add("Config", nil, "is switched off; drop the breaker instead")
+	}
+	if err := faults.Err("breaker"); err != nil {
+		return err
+	}
+	b.update(compile(c), mono.Now())
+	return nil
+}
+
+// Update is Breaker.Update for all breakers of the group, present and to come.
+func (g *Group) Update(c Config) error {
+	faults := c.Check()
+	if c.IsOff() {
+		faults.Add("Config", nil, "is switched off; drop the group instead")
+	}
+	if err := faults.Err("breaker"); err != nil {
+		return err
+	}
+	r := compile(c)
+	g.rules.Store(r) // a breaker made from here on has it
+	for _, b := range g.All() {
+		b.update(r, mono.Now())
+	}
+	return nil
+}
+
+func (b *Breaker) update(r *rules, now mono.Instant) {
+	b.command(now, func(b *Breaker, ep *episode) {
+		if ep.rules == r {
+			return
+		}
+		var next *episode
+		if s := ep.state(); s == Closed || s == Disabled {
+			next = ep.resume(r, now)
+		} else {
+			next = newStop(b, r, s, ep.out.err.cause)
+			next.out.resume(ep.out)
+		}
+		next.follow(ep, 0)
+		b.now.Store(next)
+	})
+}
+
+// resume returns a closed or disabled episode under r that goes on where ep
+// stops; b.mu is held.
+func (ep *episode) resume(r *rules, now mono.Instant) *episode {
+	next := &episode{}
+	newClosed(next, r, ep.state(), now)
+	sum := ep.sum.Or(dead) &^ dead
+	if ep.rules.sameWindow(r) {
+		next.spans, next.last = ep.spans, ep.last
+		next.sum.Store(sum)
+		if next.judge(sum) != 0 {
+			next.flags.Or(judgeFlag)
+		}
+	} else {
+		next.sum.Store(sum & rowMask)
+	}
+	if r.cfg.Stall.After == ep.rules.cfg.Stall.After {
+		next.stall = ep.stall
+	}
+	if ep.flags.Load()&rampFlag != 0 && r.cfg.RampUp > 0 {
+		next.out = ep.out
+		next.flags.Or(rampFlag)
+	}
+	return next
+}
+
+// resume makes o go on where old stops; b.mu is held.
+func (o *outage) resume(old *outage) {
+	o.err.note, o.err.why = old.err.note, old.err.why
+	o.nth, o.until, o.lasts, o.spread = old.nth, old.until, old.lasts, old.spread
+	o.leases, o.lastID, o.good, o.bad = old.leases, old.lastID, old.good, old.bad
+}
+
+// sameWindow reports whether the window of one can go on under the other.
+func (r *rules) sameWindow(s *rules) bool {
+	return r.kind == s.kind && r.calls == s.calls && r.buckets == s.buckets && r.bucketTime == s.bucketTime &&
+		(r.cfg.SlowCall > 0) == (s.cfg.SlowCall > 0)
+}

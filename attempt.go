@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"net/url"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/breaker"
@@ -19,14 +20,15 @@ import (
 // gives back permit and context. The zero Attempt holds nothing.
 type Attempt struct {
 	ticket breaker.Pair
-	permit bulkhead.Permit
+	permit bulkhead.Pair
 	cancel context.CancelFunc
 
 	// Where one function is the whole attempt, its limit is the context's
 	// deadline. It is the kit's own if the caller's is not sooner.
-	bound timeout.Bound
-	own   bool
-	until mono.Instant
+	bound  timeout.Bound
+	until  mono.Instant
+	own    bool
+	booked atomic.Bool // in any case; it stands here to save room
 
 	// Where the attempt outlives the function, watches limit its first part and
 	// each wait of the rest.
@@ -36,7 +38,7 @@ type Attempt struct {
 	idle    *timeout.Idle
 
 	bucket *retry.Bucket
-	booked atomic.Bool
+	seat   *seat // in a race; nil if the attempt is alone
 }
 
 // Probe reports whether the attempt is a half-open breaker's probe.
@@ -100,9 +102,13 @@ func (a *Attempt) Judge(ctx context.Context, res call.Result) call.Result {
 		return res
 	}
 	limit := a.limit()
-	if ctx.Err() != nil {
+	if callerDone(ctx) {
 		end := callerEnd(ctx)
 		res.Class, res.Err = end.Class, end.Err
+		return res
+	}
+	if a.seat != nil && a.seat.lost.Load() {
+		res.Class = call.Canceled
 		return res
 	}
 	if limit != nil {
@@ -110,12 +116,21 @@ func (a *Attempt) Judge(ctx context.Context, res call.Result) call.Result {
 		// for; its identity is not, for it may be a cancelled context's.
 		if !errors.Is(res.Err, context.Canceled) && !errors.Is(res.Err, timeout.ErrExceeded) {
 			detailed := *limit // the watch's own may be in other hands already
-			detailed.Detail = res.Err.Error()
+			detailed.Detail = wireText(res.Err)
 			limit = &detailed
 		}
 		res.Class, res.Err = call.TimedOut, limit
 	}
 	return res
+}
+
+// wireText returns the text of an error without the URL that a client may have
+// put around it: the query may hold a secret.
+func wireText(err error) string {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
+		err = outer.Err
+	}
+	return err.Error()
 }
 
 // limit returns the error of the kit's limit that has ended the attempt, if one
@@ -140,7 +155,12 @@ func (a *Attempt) Book(ctx context.Context, res call.Result) {
 	if !a.booked.CompareAndSwap(false, true) {
 		return
 	}
-	verdict := verdictOf(res.Class, a.ticket.Probe(), ctx.Err() != nil)
+	verdict := verdictOf(res.Class)
+	if res.Class == call.TimedOut && a.ticket.Probe() && callerDone(ctx) {
+		// A probe is judged by the dependency's answer or by its own limit, not
+		// by how long its caller cares to wait.
+		verdict = breaker.Neutral
+	}
 	now := mono.Now()
 	if verdict == breaker.Success && a.bucket != nil {
 		a.bucket.EarnAt(now)
@@ -170,24 +190,28 @@ func (a *Attempt) Release() {
 	if a.cut != nil {
 		a.cut(nil)
 	}
+	if a.seat != nil {
+		a.seat.quit()
+	}
+}
+
+// queue returns the context with which the attempt asks for a permit.
+func (a *Attempt) queue(bounded context.Context) context.Context {
+	if a.seat != nil && a.seat.hedge {
+		return impatient{bounded}
+	}
+	return bounded
 }
 
 // verdictOf maps the class of a result to what it means for the breaker.
-func verdictOf(class call.Class, probe, callerDone bool) breaker.Verdict {
+func verdictOf(class call.Class) breaker.Verdict {
 	switch class {
 	case call.OK, call.ClientFault:
 		return breaker.Success
-	case call.ServerFault, call.Unavailable:
+	case call.ServerFault, call.Unavailable, call.TimedOut:
 		return breaker.Failure
 	case call.Throttled:
 		return breaker.Throttled
-	case call.TimedOut:
-		// A probe is judged by the dependency's answer or by its own limit,
-		// not by how long its caller cares to wait.
-		if probe && callerDone {
-			return breaker.Neutral
-		}
-		return breaker.Failure
 	}
 	return breaker.Neutral
 }

@@ -22,6 +22,7 @@ type Call struct {
 	keyed  bool   // it carries one, made or the caller's
 	stream bool
 	nested bool // inside an attempt of another call, which does the retrying
+	hedged bool // its attempts may be hedged
 
 	fallback *fallback.Policy
 	retry    *retry.Policy
@@ -35,6 +36,7 @@ type Call struct {
 	attempts int          // begun so far
 	admitted bool         // the last attempt was, and not refused
 	probe    bool         // and it was one
+	raced    bool         // a hedge was sent: nothing is repeated any more
 	delay    time.Duration
 	last     call.Result // of the last attempt that was not refused as a repeat
 	stopped  error       // why the call ended short of its attempts
@@ -75,6 +77,7 @@ func (m *Method) Begin(ctx context.Context, info call.Info, terms Terms) (Call, 
 	if c.bucket = c.state.bucket; c.bucket == nil && c.retry != nil && c.retry != m.retry.policy {
 		c.bucket = retry.NewBucket(c.retry.Budget) // the policy has none to share
 	}
+	c.hedged = c.mayHedge()
 	return c, around.enter(ctx, c.MayRetry()), nil
 }
 
@@ -166,9 +169,22 @@ func (c *Call) left(ctx context.Context) time.Duration {
 	return left - c.limits.Floor
 }
 
+// callerDone reports whether the caller's context is done. Its deadline counts from
+// the moment it has passed, which others may notice before its timer runs.
+func callerDone(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && mono.Now() >= mono.Of(deadline)
+}
+
 // callerEnd is the result of a call whose caller's context is done.
 func callerEnd(ctx context.Context) call.Result {
 	err := timeout.Caller(ctx)
+	if err == nil {
+		err = context.DeadlineExceeded // passed, though its timer has yet to run
+	}
 	if errors.Is(err, context.Canceled) {
 		return call.Result{Class: call.Canceled, Err: err}
 	}
@@ -179,7 +195,11 @@ func callerEnd(ctx context.Context) call.Result {
 func (c *Call) bound(a *Attempt) timeout.Bound {
 	b := c.total()
 	if a.ticket.Probe() {
-		return b.Nearer("ProbeTimeout", a.ticket.ProbeLimit())
+		b = b.Nearer("ProbeTimeout", a.ticket.ProbeLimit())
+		if c.method.breaker.policy.ProbeTimeout > 0 {
+			return b
+		}
+		// It was not set, and so is the limit of an attempt: of this method's.
 	}
 	return b.Nearer("Attempt", c.limits.Attempt)
 }
@@ -224,7 +244,10 @@ func turnedAway(ctx context.Context, err error) call.Result {
 // Classify lets the policy amend the adapter's verdict.
 func (c *Call) Classify(ctx context.Context, res call.Result) call.Result {
 	if c.method.classify != nil {
-		res = c.method.classify(ctx, c.info, res)
+		err := res.Err
+		if res = c.method.classify(ctx, c.info, res); res.Err == nil {
+			res.Err = err // amended is the verdict, not what happened
+		}
 	}
 	if !res.Class.Valid() {
 		res.Class = call.ServerFault
@@ -242,8 +265,14 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 	answer, failure := c.fallback.Answer(ctx, fallback.Failure{
 		Info: c.info, Class: c.last.Class, Err: err, Code: c.last.Code, Attempts: c.attempts,
 	})
-	if failure != nil {
-		return nil, &fallback.Error{Primary: err, Fallback: failure}
+	switch {
+	case failure == nil && answer != nil:
+		return answer, nil
+	case failure == nil: // no answer after all
+	case err == nil: // an HTTP response stands, and says so
+		c.stopped = &fallback.Error{Primary: c.stopped, Fallback: failure}
+	default:
+		err = &fallback.Error{Primary: err, Fallback: failure}
 	}
-	return answer, nil
+	return nil, err
 }

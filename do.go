@@ -17,8 +17,10 @@ import (
 // known of fn; unknown is Unsafe, and so gets one attempt.
 //
 // An attempt ends when fn returns, on the caller's goroutine: fn must heed its
-// context for a limit to have an effect. An error of fn's counts as ServerFault;
-// one that matches context.DeadlineExceeded as TimedOut, context.Canceled as
+// context for a limit to have an effect. Where the policy hedges, several fn may
+// run beside each other, each on a goroutine of its own; Do returns when all have
+// returned, so one that does not heed its context holds it up. An error of fn's
+// counts as ServerFault; one that matches context.DeadlineExceeded as TimedOut, context.Canceled as
 // Canceled, and a refusal of another kit's as Refused. Policy.Classify may say
 // otherwise.
 //
@@ -28,6 +30,9 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 	if k == nil {
 		return none, errNilKit
 	}
+	if fn == nil {
+		return none, errors.New("holdfast: the function to call is nil")
+	}
 	m, err := k.named(info.Method)
 	if err != nil {
 		return none, err
@@ -35,6 +40,9 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 	c, ctx, err := m.Begin(ctx, info, Terms{})
 	if err != nil {
 		return none, err
+	}
+	if c.Hedged() {
+		return doHedged(ctx, c, fn)
 	}
 	var value T
 	answer, err := c.Run(ctx, func(ctx context.Context, _ int) call.Result {
@@ -44,6 +52,31 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 		}
 		return call.Result{Class: classOf(err), Err: err}
 	})
+	return answered(info, value, answer, err)
+}
+
+// doHedged is Do for a call that may be hedged: each attempt has a value of its
+// own.
+func doHedged[T any](ctx context.Context, c Call, fn func(context.Context) (T, error)) (T, error) {
+	var value T
+	answer, err := c.RunHedged(ctx, func(int) (func(context.Context, int) call.Result, func()) {
+		var own T
+		attempt := func(ctx context.Context, _ int) call.Result {
+			v, err := fn(ctx)
+			if err == nil {
+				own = v
+			}
+			return call.Result{Class: classOf(err), Err: err}
+		}
+		return attempt, func() { value = own }
+	})
+	return answered(c.info, value, answer, err)
+}
+
+// answered returns the fallback's answer, if there is one, or else the call's own
+// end.
+func answered[T any](info call.Info, value T, answer any, err error) (T, error) {
+	var none T
 	switch v := answer.(type) {
 	case nil:
 		if err != nil {

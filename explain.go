@@ -152,6 +152,9 @@ func (m *Method) waits(reach wire.Waits) []Wait {
 	if reach.Rest != "" {
 		ws = append(ws, Wait{reach.Rest, rest})
 	}
+	if b := m.breaker.policy; b != nil && b.ProbeTimeout > 0 {
+		ws = append(ws, Wait{"a probe of a half-open breaker", fmt.Sprintf("Breaker.ProbeTimeout %v, from %s", b.ProbeTimeout, m.breaker.from)})
+	}
 	if b := m.bulkhead.policy; b != nil && b.Queue > 0 {
 		queue := attempt
 		if b.MaxWait > 0 {

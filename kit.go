@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/keyed"
+	"github.com/holdfast-go/holdfast/retry"
 )
 
 // Kit is the running state of the policies for one dependency: its breakers,
@@ -15,6 +18,7 @@ type Kit struct {
 	mu       sync.Mutex
 	levels   map[string]*level   // by table key; "" is Default
 	bindings map[string]*Binding // by protocol
+	shared   map[retry.Budget]*keyed.Registry[*retry.Bucket]
 
 	plain atomic.Pointer[Binding] // that of Do, kept aside from the lock
 }
@@ -29,7 +33,7 @@ func New(c Config) (*Kit, error) {
 	if c.Name == "" {
 		c.Name = "holdfast"
 	}
-	k := &Kit{config: c, levels: map[string]*level{}, bindings: map[string]*Binding{}}
+	k := &Kit{config: c, levels: map[string]*level{}, bindings: map[string]*Binding{}, shared: map[retry.Budget]*keyed.Registry[*retry.Bucket]{}}
 
 	// Default and Standard alone must fit each other already here: every
 	// method without an entry lives by them.

@@ -265,6 +265,10 @@ func TestSafetyOfAnEntryOutranksTheWire(t *testing.T) {
 func TestANilKitIsAnError(t *testing.T) {
 	_, err := do(t.Context(), nil, read, answers(ok))
 	require.EqualError(t, err, "holdfast: the kit is nil; make one with holdfast.New")
+
+	k := newKit(t, holdfast.Policy{})
+	_, err = holdfast.Do[int](t.Context(), k, read, nil)
+	require.EqualError(t, err, "holdfast: the function to call is nil")
 }
 
 // An override holds for one call; a bad one fails it, naming the field.

@@ -29,6 +29,9 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 		return false
 	}
 	c.last = res
+	if c.raced {
+		return false
+	}
 	d := c.decide(ctx, res)
 	if !d.Again {
 		c.stopped = d.Reason
@@ -48,7 +51,13 @@ func (c *Call) first(ctx context.Context) bool {
 		c.last.NotSent = true
 		return false
 	}
-	if left := c.left(ctx); left <= 0 {
+	switch left := c.left(ctx); {
+	case left > 0:
+	case left+c.limits.Floor <= 0: // the deadline has passed, if only just
+		c.last = callerEnd(ctx)
+		c.last.NotSent = true
+		return false
+	default:
 		c.last = refused(&timeout.FloorError{Left: left + c.limits.Floor, Floor: c.limits.Floor})
 		return false
 	}
@@ -75,10 +84,10 @@ func (c *Call) refusal() error {
 	if c.breaker == nil {
 		return nil
 	}
-	if err := c.breaker.RefusalAt(c.now); err != nil || c.outer == nil {
+	if err := c.breaker.RefusalAt(c.now); err != nil || c.outerBreaker == nil {
 		return err
 	}
-	return c.outer.RefusalAt(c.now)
+	return c.outerBreaker.RefusalAt(c.now)
 }
 
 // wait lets the back-off pass and reports whether the next attempt may begin.
@@ -86,7 +95,8 @@ func (c *Call) wait(ctx context.Context, delay time.Duration, prepare func(conte
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
 	if prepare != nil {
-		if err := prepare(ctx); err != nil { // reading a failed response is part of the wait
+		// Reading a failed response is part of the wait.
+		if err := prepare(ctx); err != nil && ctx.Err() == nil {
 			c.stopped = err
 			return false
 		}

@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
 // Run makes the call by the formula,
@@ -12,7 +14,8 @@ import (
 //	Fallback( Retry( CircuitBreaker( Timeout( Bulkhead( attempt ) ) ) ) )
 //
 // where an attempt ends when its function returns. It returns the fallback's
-// answer, if one was given, or the call's error.
+// answer, if one was given, or the call's error. In a call that may be hedged
+// [Call.RunHedged] lets attempts race in the place of one.
 func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int) call.Result) (answer any, err error) {
 	for res := (call.Result{}); c.Next(ctx, res, nil); { // Retry(
 		res = c.once(ctx, attempt)
@@ -28,10 +31,15 @@ func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call
 	if bounded == nil {
 		return refusal
 	}
+	return c.within(ctx, bounded, &a, c.attempts, attempt)
+}
+
+// within makes the n-th attempt, which was admitted.
+func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt func(context.Context, int) call.Result) (res call.Result) {
 	res.Class = call.ServerFault // what a panic leaves standing
 	defer a.Release()
 	defer func() { a.Book(ctx, res) }()
-	res = c.Classify(ctx, a.Judge(ctx, attempt(bounded, c.attempts)))
+	res = c.Classify(ctx, a.Judge(ctx, attempt(bounded, n)))
 	return res
 }
 
@@ -41,9 +49,12 @@ func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call
 // refused the context is nil and nothing is held. It changes nothing of c, so
 // that attempts may run beside each other.
 func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context.Context, refusal call.Result) {
-	var err error
+	var (
+		err  error
+		free bool
+	)
 	if c.breaker != nil { // CircuitBreaker(
-		if a.ticket, err = breaker.AllowBothAt(c.breaker, c.outer, c.now); err != nil {
+		if a.ticket, err = breaker.AllowBothAt(c.breaker, c.outerBreaker, c.now); err != nil {
 			return nil, refused(err)
 		}
 	}
@@ -57,10 +68,14 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 	}
 
 	if c.bulkhead != nil { // Bulkhead(
-		if a.permit, err = c.bulkhead.Acquire(bounded); err != nil {
-			a.Book(ctx, call.Result{Class: call.Refused})
-			a.Release()
-			return nil, turnedAway(ctx, err)
+		if a.permit, free = bulkhead.TryBoth(c.bulkhead, c.outerBulkhead); !free {
+			a.ticket.Queued()
+			if a.permit, err = bulkhead.AcquireBoth(a.queue(bounded), c.bulkhead, c.outerBulkhead); err != nil {
+				a.Book(ctx, call.Result{Class: call.Refused})
+				a.Release()
+				return nil, turnedAway(ctx, err)
+			}
+			a.ticket.BeginAt(mono.Now())
 		}
 	}
 	return bounded, call.Result{}

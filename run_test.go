@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"runtime"
 	"sync"
 	"testing"
@@ -519,5 +520,97 @@ func TestD022_RefusalsAreNotBooked(t *testing.T) {
 		synctest.Wait()
 		_, err := do(t.Context(), k, read, answers(ok))
 		require.NoError(t, err)
+	})
+}
+
+// A verdict that a classifier makes anew does not lose the error, and a fallback
+// without an answer does not hide it.
+func TestTheErrorIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Classify = func(context.Context, call.Info, call.Result) call.Result {
+			return call.Result{Class: call.ServerFault}
+		}
+		_, err := do(t.Context(), newKit(t, p), read, answers(down))
+		require.ErrorIs(t, err, errDown)
+
+		p = quick()
+		p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return nil, nil }}
+		_, err = do(t.Context(), newKit(t, p), read, answers(down))
+		require.ErrorIs(t, err, errDown)
+	})
+}
+
+// B7: where no ProbeTimeout is set a probe's limit is that of an attempt, and that
+// of its own method.
+func TestB7_AProbeIsLimitedAsItsMethodIs(t *testing.T) {
+	for set, want := range map[time.Duration]time.Duration{0: 20 * time.Millisecond, 70 * time.Millisecond: 70 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			p := quick()
+			p.Retry = retry.Off()
+			p.Breaker.ProbeTimeout = set
+			k, err := holdfast.New(holdfast.Config{Default: p, Methods: map[string]holdfast.Policy{
+				"fast": {Timeout: &timeout.Limits{Attempt: 20 * time.Millisecond}},
+			}})
+			require.NoError(t, err)
+			open(t, k)
+			time.Sleep(time.Second)
+			begin := time.Now()
+			_, err = do(t.Context(), k, call.Info{Target: "db", Method: "fast"}, answers(silent))
+			require.ErrorIs(t, err, timeout.ErrExceeded)
+			require.Equal(t, want, time.Since(begin))
+		})
+	}
+}
+
+// B6: what its caller does to a probe is neutral, also where the deadline has
+// passed and its timer has yet to run.
+func TestB6_ACallersDeadlineIsNotTheProbesFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKit(t, quick())
+		open(t, k)
+		time.Sleep(time.Second)
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			_, err := holdfast.Do(ctx, k, read, func(context.Context) (int, error) {
+				time.Sleep(10 * time.Millisecond)
+				return 0, errDown // the wire noticed first
+			})
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+		}
+		_, err := do(t.Context(), k, read, answers(ok))
+		require.NoError(t, err, "the slot came back each time, and the breaker is not open again")
+	})
+}
+
+// A deadline that has just passed is the caller's end, and no refusal.
+func TestT5_ADeadlineThatHasPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := deadlineOnly{t.Context(), time.Now()}
+		_, err := do(ctx, newKit(t, quick()), read, answers(ok))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, timeout.ErrFloor)
+	})
+}
+
+// deadlineOnly is a context whose timer has yet to run.
+type deadlineOnly struct {
+	context.Context
+	at time.Time
+}
+
+func (d deadlineOnly) Deadline() (time.Time, bool) { return d.at, true }
+
+// H4: a URL in the wire's error stays out of the kit's.
+func TestH4_TheLimitsErrorHasNoURL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Retry = retry.Off()
+		_, err := holdfast.Do(t.Context(), newKit(t, p), read, func(ctx context.Context) (int, error) {
+			<-ctx.Done()
+			return 0, &url.Error{Op: "Get", URL: "http://x/?token=abc", Err: errors.New("gave up")}
+		})
+		require.EqualError(t, err, "timeout: Attempt limit of 100ms exceeded: gave up")
 	})
 }

@@ -134,3 +134,59 @@ func TestK2_AHeldPermitOutlivesLookUps(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// A bulkhead of two levels: a method that hangs takes its own share, and all
+// together not more than the target's.
+func TestK1_ABulkheadOfTwoLevels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Retry, p.Timeout = retry.Off(), timeout.Off()
+		p.Bulkhead = &bulkhead.Config{Limit: 3, MethodLimit: 2, Scope: bulkhead.TwoLevel}
+		k, release := newKit(t, p), make(chan struct{})
+		hold := func(method string) {
+			go func() {
+				_, _ = do(t.Context(), k, call.Info{Target: "db", Method: method}, answers(func(context.Context) error { <-release; return nil }))
+			}()
+			synctest.Wait()
+		}
+		try := func(method string) error {
+			_, err := do(t.Context(), k, call.Info{Target: "db", Method: method}, answers(ok))
+			return err
+		}
+		hold("slow")
+		hold("slow")
+		require.ErrorIs(t, try("slow"), bulkhead.ErrFull)
+		require.ErrorContains(t, try("slow"), `"db|slow"`)
+		require.NoError(t, try("fast"))
+		hold("fast")
+		require.ErrorContains(t, try("fast"), `"db"`, "three of three")
+		require.ErrorContains(t, try("other"), `"db"`)
+		close(release)
+		synctest.Wait()
+		for _, method := range []string{"slow", "fast", "other"} {
+			require.NoError(t, try(method))
+		}
+	})
+}
+
+// B11: callers who wait in the bulkhead's queue do not hide those who are stuck.
+func TestB11_AQueueDoesNotHideASilentDependency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Retry, p.Timeout = retry.Off(), &timeout.Limits{Attempt: time.Minute}
+		p.Breaker = &breaker.Config{Consecutive: 1000, Stall: breaker.Stall{After: 200 * time.Millisecond, Calls: 10}}
+		p.Bulkhead = &bulkhead.Config{Limit: 10, Queue: 100}
+		k := newKit(t, p)
+		ctx, leave := context.WithCancel(t.Context())
+		for _, n := range []int{10, 100} { // those who are stuck, and who came later
+			for range n {
+				go func() { _, _ = do(ctx, k, read, answers(silent)) }()
+			}
+			time.Sleep(150 * time.Millisecond)
+		}
+		_, err := do(t.Context(), k, read, answers(ok))
+		require.ErrorIs(t, err, breaker.ErrOpen)
+		leave()
+		synctest.Wait()
+	})
+}

@@ -16,9 +16,13 @@ import (
 type state struct {
 	at       mono.Instant // of the look-up
 	breaker  *breaker.Breaker
-	outer    *breaker.Breaker // of the target, where breaker is a part's
 	bulkhead *bulkhead.Bulkhead
 	bucket   *retry.Bucket
+	latency  *retry.Latency // if hedges ask for a percentile
+
+	// Those of the target, where the ones above are a part's.
+	outerBreaker  *breaker.Breaker
+	outerBulkhead *bulkhead.Bulkhead
 }
 
 // stateSlot remembers the last look-up of a state.
@@ -42,17 +46,23 @@ func (m *Method) state(info call.Info, now mono.Instant) *state {
 	}
 	s := &state{at: now}
 	if l := &m.breaker; l.policy != nil {
-		key, outer := l.level.breakerKeys(info, l.policy.Scope)
+		key, outer := l.level.keys(info, l.policy.Scope == breaker.PerMethod, l.policy.Scope == breaker.TwoLevel)
 		s.breaker = l.level.breakers.ForAt(key, now)
 		if outer != "" {
-			s.outer = l.level.breakers.ForAt(outer, now)
+			s.outerBreaker = l.level.breakers.ForAt(outer, now)
 		}
 	}
 	if l := &m.bulkhead; l.policy != nil {
-		s.bulkhead = l.level.bulkheads.For(l.level.bulkheadKey(info, l.policy.Scope), now)
+		key, outer := l.level.keys(info, l.policy.Scope == bulkhead.PerMethod, l.policy.Scope == bulkhead.TwoLevel)
+		if outer == "" {
+			s.bulkhead = l.level.bulkheads.For(key, now)
+		} else {
+			s.bulkhead, s.outerBulkhead = l.level.parts.For(key, now), l.level.bulkheads.For(outer, now)
+		}
 	}
 	if l := &m.retry; l.policy != nil {
-		s.bucket = l.level.budgets.For(l.level.key(info.Target), now)
+		s.bucket = l.level.budgets.For(l.bucketKey(info.Target, l.policy.Budget), now)
+		s.latency = m.latencyFor(info, now)
 	}
 	slot.Store(s)
 	return s
@@ -75,24 +85,15 @@ func (l *level) key(target string) string {
 	return target + "|" + l.name
 }
 
-// breakerKeys names the breakers of a call: its own and, with TwoLevel, the
-// target's.
-func (l *level) breakerKeys(info call.Info, scope breaker.Scope) (key, outer string) {
+// keys names what a level keeps for a call by the scope of a layer: the part's or
+// the target's own, and with two levels the target's beside it.
+func (l *level) keys(info call.Info, perMethod, twoLevel bool) (key, outer string) {
 	whole := l.key(info.Target)
-	switch scope {
-	case breaker.PerMethod:
+	switch inner := info.Target + "|" + part(info); {
+	case perMethod:
 		return info.Target + "|" + info.Method, ""
-	case breaker.TwoLevel:
-		if inner := info.Target + "|" + part(info); inner != whole {
-			return inner, whole
-		}
+	case twoLevel && inner != whole:
+		return inner, whole
 	}
 	return whole, ""
-}
-
-func (l *level) bulkheadKey(info call.Info, scope bulkhead.Scope) string {
-	if scope == bulkhead.PerMethod {
-		return info.Target + "|" + info.Method
-	}
-	return l.key(info.Target)
 }

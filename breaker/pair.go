@@ -73,6 +73,18 @@ func (p *Pair) Unwatched() {
 	p.second.Unwatched()
 }
 
+// Queued is Ticket.Queued for both.
+func (p *Pair) Queued() {
+	p.first.Queued()
+	p.second.Queued()
+}
+
+// BeginAt is Ticket.BeginAt for both.
+func (p *Pair) BeginAt(now mono.Instant) {
+	p.first.BeginAt(now)
+	p.second.BeginAt(now)
+}
+
 // Probe reports whether the attempt is a probe of either.
 func (p *Pair) Probe() bool { return p.first.Probe() || p.second.Probe() }
 

@@ -164,3 +164,42 @@ func TestStallGrid(t *testing.T) {
 		}
 	}
 }
+
+// An attempt that waits for a permit is neither silent nor slow: the dependency's
+// time counts from the moment it is sent.
+func TestB11_WhoWaitsForAPermitIsNotSilent(t *testing.T) {
+	c := stallConfig()
+	c.SlowCall = 100 * ms
+	r := newRig(t, c)
+	var queued []*Ticket
+	for range 30 { // three times as many as are stuck
+		tk := r.admit()
+		tk.Queued()
+		tk.Queued() // again is nothing
+		queued = append(queued, tk)
+	}
+	require.Zero(t, r.counts().Unanswered)
+	for range 10 {
+		r.admit()
+	}
+	r.step(260 * ms)
+	_, err := r.b.AllowAt(r.now)
+	require.ErrorIs(t, err, ErrOpen, "ten of ten on the wire are silent")
+
+	r = newRig(t, c)
+	tk := r.admit()
+	tk.Queued()
+	r.step(time.Second)
+	tk.BeginAt(r.now)
+	require.Equal(t, 1, r.counts().Unanswered)
+	r.step(90 * ms)
+	r.done(tk, Success)
+	require.Zero(t, r.counts().Unanswered)
+	require.Zero(t, r.counts().Slow)
+	_ = queued
+
+	// In half-open the lease goes on, and the latency counts anew.
+	var none Ticket
+	none.Queued()
+	none.BeginAt(r.now)
+}

@@ -29,6 +29,7 @@ const (
 	watched  = 1 << iota // counted in the stall ring as unanswered
 	waiting              // counted in the stall ring as answered but not ended
 	answered             // Answered was called
+	queued               // not yet sent, and counted again once it is
 
 	leaseShift = iota
 )
@@ -79,6 +80,28 @@ func (t *Ticket) Unwatched() {
 	if t.b != nil && t.mark.bits&watched != 0 {
 		t.ep.stall.end(t.ep.rules.slotAt(t.at))
 		t.mark.bits &^= watched
+	}
+}
+
+// Queued says that the attempt waits on this side of the wire, for a permit: it
+// is neither silent nor slow until BeginAt.
+func (t *Ticket) Queued() {
+	if t.b != nil && t.mark.bits&watched != 0 {
+		t.Unwatched()
+		t.mark.bits |= queued
+	}
+}
+
+// BeginAt says that the attempt is made only now: the dependency's time counts
+// from here. A probe's lease still counts from its admission.
+func (t *Ticket) BeginAt(now mono.Instant) {
+	if t.b == nil || t.mark.bits&answered != 0 {
+		return
+	}
+	t.at = now
+	if t.mark.bits&queued != 0 {
+		t.ep.stall.begin(t.ep.rules.slotAt(now))
+		t.mark.bits = t.mark.bits&^queued | watched
 	}
 }
 

@@ -44,6 +44,21 @@ func AcquireBoth(ctx context.Context, first, second *Bulkhead) (Pair, error) {
 	return Pair{first: first.permit(), second: second.permit()}, nil
 }
 
+// TryBoth is [AcquireBoth] for a caller who does not wait: it reports whether the
+// permits were free.
+func TryBoth(first, second *Bulkhead) (_ Pair, free bool) {
+	if first != nil && !first.tryTake() {
+		return Pair{}, false
+	}
+	if second != nil && !second.tryTake() {
+		if first != nil {
+			first.release()
+		}
+		return Pair{}, false
+	}
+	return Pair{first: first.permit(), second: second.permit()}, true
+}
+
 // Book is [Permit.Book] for both.
 func (p *Pair) Book(failed bool) {
 	p.first.Book(failed)

@@ -52,4 +52,9 @@ type Result struct {
 	// NoRetry says that an answer like this one is not to be repeated although
 	// its class usually is, such as an HTTP 501.
 	NoRetry bool
+
+	// Retry says that a ClientFault may be repeated, which otherwise never is: a
+	// policy's Classify sets it for what it knows to pass, such as a gRPC ABORTED.
+	// It is a sign of life none the less. NoRetry outranks it.
+	Retry bool
 }

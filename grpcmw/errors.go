@@ -19,7 +19,7 @@ import (
 // and has its text.
 type statusError struct {
 	err error
-	bad bool // the call could not even be begun: its override is bad
+	bad bool // it could not even be begun: an override is bad, or an attempt hook has failed
 }
 
 func (e *statusError) Error() string { return e.err.Error() }

@@ -1,9 +1,13 @@
 package grpcmw
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -14,6 +18,8 @@ type Option func(*config) error
 type config struct {
 	target  string
 	onPanic func(method string, value any, stack []byte)
+	prepare func(ctx context.Context, method string, attempt int, md metadata.MD) error
+	finalBy string // response metadata that forbids a repeat, "" for none
 }
 
 // WithTarget names the dependency. Without it the name is the target given to
@@ -46,6 +52,46 @@ func WithPanicHandler(handle func(method string, value any, stack []byte)) Optio
 		c.onPanic = handle
 		return nil
 	}
+}
+
+// WithAttemptHook sets a function that is given each attempt's own copy of the
+// outgoing metadata before it is sent, with the attempt's number from 1: to sign
+// it anew, for instance. It may change the copy, whose keys are in lower case; the
+// caller's context and the other attempts do not see it. ctx is the attempt's.
+// Its error ends the call: nothing was sent. It is called for streams too, and for
+// the attempts of a hedged call on goroutines of their own. It may not be nil.
+func WithAttemptHook(prepare func(ctx context.Context, method string, attempt int, md metadata.MD) error) Option {
+	return func(c *config) error {
+		if prepare == nil {
+			return errors.New("grpcmw: WithAttemptHook: the hook is nil")
+		}
+		c.prepare = prepare
+		return nil
+	}
+}
+
+// WithNoRetryMetadata names a key of the response's header or trailer by which
+// the server forbids a repeat of an answer that otherwise would be repeated,
+// whatever its value.
+func WithNoRetryMetadata(key string) Option {
+	return func(c *config) error {
+		if !isKey(key) {
+			return fmt.Errorf("grpcmw: WithNoRetryMetadata: %q is no metadata key", key)
+		}
+		c.finalBy = strings.ToLower(key)
+		return nil
+	}
+}
+
+// isKey reports whether s may be a key of metadata that an application sets.
+func isKey(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		switch {
+		case '0' <= r && r <= '9', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
+			return false
+		}
+		return r != '-' && r != '_' && r != '.'
+	})
 }
 
 // WithOverride is a call option that replaces layers of the method's policy for

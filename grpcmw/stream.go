@@ -48,7 +48,13 @@ func (i *Interceptors) openStream(ctx context.Context, r *record, route *route, 
 	r.enter()
 	returned := false
 	defer func() { r.leave(returned) }()
-	opened, err := streamer(r.held, desc, cc, method, r.witness.options(r.options.pass, false, r.onFinish)...)
+	sent, err := i.outgoing(r.held, route.name, r.call.Key(), 1)
+	if err != nil {
+		r.end(unsent(err))
+		returned = true
+		return nil, r.finalError()
+	}
+	opened, err := streamer(sent, desc, cc, method, r.witness.options(r.options.pass, false, r.onFinish)...)
 	switch limit := r.attempt.Opened(); {
 	case err != nil:
 		err = r.fail(err)

@@ -34,20 +34,35 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 	if err != nil {
 		return &statusError{err: err, bad: true}
 	}
-	retries, header := c.MayRetry(), !c.MayRepeat()
+	if c.Hedged() {
+		if q, p, ok := messages(req, reply); ok {
+			return i.hedged(ctx, c, method, q, p, cc, invoker, *options)
+		}
+	}
+	retries, header, key := c.MayRetry(), i.wantsHeader(&c), c.Key()
 	answer, err := c.Run(ctx, func(ctx context.Context, n int) call.Result {
 		if n > 1 {
 			options.forget()
 			clearReply(reply)
+		}
+		ctx, err := i.outgoing(ctx, method, key, n)
+		if err != nil {
+			return unsent(err)
 		}
 		if !retries {
 			// Nothing hangs on whether the attempt was sent.
 			return classify(ctx, invoker(ctx, method, req, reply, cc, options.pass...), evidence{})
 		}
 		w := new(witness)
-		err := invoker(ctx, method, req, reply, cc, w.options(options.pass, header, w.finish)...)
-		return classify(ctx, err, w.evidence())
+		err = invoker(ctx, method, req, reply, cc, w.options(options.pass, header, w.finish)...)
+		return i.forbid(classify(ctx, err, w.evidence()), w.evidence())
 	})
+	return answered(reply, answer, err, &c)
+}
+
+// answered ends a call: with the fallback's answer, if there is one, or with the
+// call's own end.
+func answered(reply, answer any, err error, c *holdfast.Call) error {
 	if answer != nil {
 		if err := copyReply(reply, answer); err != nil {
 			return withStatus(&fallback.Error{Primary: c.Err(), Fallback: err})

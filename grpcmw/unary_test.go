@@ -152,7 +152,7 @@ func TestD052_WhoEndedIt(t *testing.T) { // T2
 			codes.DeadlineExceeded, []error{timeout.ErrExceeded, context.DeadlineExceeded}, []error{context.Canceled},
 		},
 	} {
-		for retries, change := range map[string]func(*holdfast.Policy){"alone": oneAttempt, "inside retry": readOnly} {
+		for retries, change := range map[string]func(*holdfast.Policy){"alone": oneAttempt, "inside retry": readOnly, "inside hedge": hedgedRead} {
 			t.Run(name+" "+retries, func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					s := play(t, silent)

@@ -22,57 +22,34 @@ type exchange struct {
 
 // attempt makes one attempt. What it leaves open, the answer holds.
 func (x *exchange) attempt(ctx context.Context) (res call.Result) {
-	h := &holder{ctx: ctx}
-	held, refusal := x.call.OpenHeld(ctx, &h.attempt)
+	l := lane{exchange: x, holder: &holder{ctx: ctx}, n: x.call.Attempt()}
+	held, refusal := x.call.OpenHeld(ctx, &l.holder.attempt)
 	if held == nil {
 		return refusal
 	}
-	settled := false
-	defer func() {
-		if !settled { // a panic or Goexit in the base or a classifier
-			h.end(call.Result{Class: call.ServerFault})
-		}
-	}()
-	x.discard() // the failed answer before, now that another attempt is made
-
-	var trace *sendTrace
-	if !x.call.MayRepeat() && x.call.MayRetry() {
-		trace = new(sendTrace)
-		held = trace.on(held)
-	}
-	out, err := x.outgoing(held)
-	if err != nil {
-		res = x.call.Classify(ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
-		settled = true
-		h.end(res)
-		return res
-	}
-	resp, err := sound(x.transport.base.RoundTrip(out))
-	if err == nil {
-		err = h.opened(resp)
-	}
-	res = x.classify(ctx, h, resp, err, trace)
-	settled = true
-	if err != nil {
-		h.end(res)
-		return res
-	}
-	h.attempt.Answered()
-	if !isSwitch(resp) && resp.Body != http.NoBody {
-		x.call.WatchIdle(&h.attempt, resp.ContentLength >= 0)
-	}
-	x.answer = newAnswer(h, resp, res)
+	res = l.Run(held)
+	x.answer = l.answer
 	return res
+}
+
+// race makes an attempt and hedges it.
+func (x *exchange) race(ctx context.Context) call.Result {
+	first := x.call.Attempt()
+	return x.call.Race(ctx, true, func(n int) holdfast.Lane {
+		return &lane{exchange: x, holder: &holder{ctx: ctx}, n: n, hedge: n > first}
+	})
 }
 
 // outgoing returns the request of one attempt: a shallow copy, which the base
 // may not change either, with a body and a context of its own, and where the kit
 // has something to add to it, a header of its own.
-func (x *exchange) outgoing(ctx context.Context) (*http.Request, error) {
+func (x *exchange) outgoing(ctx context.Context, n int, body *attemptBody) (*http.Request, error) {
 	out := x.req.WithContext(ctx)
-	out.Body = x.upload.next()
-	out.GetBody = x.upload.getBody()
-	o, n, key := &x.transport.options, x.call.Attempt(), x.call.Key()
+	if body != nil {
+		out.Body = body
+		out.GetBody = x.upload.getBody(body)
+	}
+	o, key := &x.transport.options, x.call.Key()
 	numbered := o.numberIn != "" && n > 1
 	if out.Header == nil {
 		out.Header = http.Header{}
@@ -113,7 +90,7 @@ func sound(resp *http.Response, err error) (*http.Response, error) {
 }
 
 // classify gives the attempt its verdict. Nobody looks at the error again.
-func (x *exchange) classify(ctx context.Context, h *holder, resp *http.Response, err error, trace *sendTrace) call.Result {
+func (x *exchange) classify(h *holder, resp *http.Response, err error, trace *sendTrace) call.Result {
 	var res call.Result
 	if err != nil {
 		res = ofError(err, x.req.URL.Scheme, trace.sent())
@@ -123,11 +100,11 @@ func (x *exchange) classify(ctx context.Context, h *holder, resp *http.Response,
 			res.NoRetry = true
 		}
 	}
-	res = h.attempt.Judge(ctx, res)
+	res = h.attempt.Judge(h.ctx, res)
 	if amend := x.transport.options.classifier; amend != nil {
 		res = amend(resp, err, res)
 	}
-	res = x.call.Classify(ctx, res)
+	res = x.call.Classify(h.ctx, res)
 	if !x.upload.repeatable() {
 		res.NoRetry = true
 	}

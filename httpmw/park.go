@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/holdfast-go/holdfast/call"
 )
 
 // park puts a failed response aside before a back-off. Its body is read into
@@ -46,6 +48,12 @@ func (a *answer) drop() {
 			body.Close()
 		}
 	}()
+}
+
+// forsake gives up a good response that nobody wants: its attempt was cancelled.
+func (a *answer) forsake() {
+	defer a.resp.Body.Close()
+	a.holder.end(call.Result{Class: call.Canceled})
 }
 
 // parkedBody is a body of which the first part, and maybe all, is in memory.

@@ -142,22 +142,28 @@ func TestD052_WhoEndedTheAttempt(t *testing.T) {
 			false, false, true, 1,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			overEach(t, func(t *testing.T, proto memnet.Proto) {
-				s := start(t, proto, quick(), answers(silent))
-				ctx, cancel := tc.caller(t.Context())
-				defer cancel()
-				_, _, err := s.do(t, s.request(t, ctx, http.MethodGet, "/", ""))
-				require.Equal(t, tc.exceeded, errors.Is(err, timeout.ErrExceeded), err)
-				require.Equal(t, tc.deadline, errors.Is(err, context.DeadlineExceeded), err)
-				require.Equal(t, tc.canceled, errors.Is(err, context.Canceled), err)
-				require.Equal(t, !tc.exceeded, errors.Is(err, cause), err)
-				var outer *url.Error
-				require.ErrorAs(t, err, &outer)
-				require.Equal(t, !tc.canceled, outer.Timeout())
-				require.Len(t, s.script.hits(), tc.hits)
+		for inside, policy := range map[string]holdfast.Policy{"retry": quick(), "a hedge": hedging()} {
+			t.Run(name+" inside "+inside, func(t *testing.T) {
+				overEach(t, func(t *testing.T, proto memnet.Proto) {
+					s := start(t, proto, policy, answers(silent))
+					ctx, cancel := tc.caller(t.Context())
+					defer cancel()
+					_, _, err := s.do(t, s.request(t, ctx, http.MethodGet, "/", ""))
+					require.Equal(t, tc.exceeded, errors.Is(err, timeout.ErrExceeded), err)
+					require.Equal(t, tc.deadline, errors.Is(err, context.DeadlineExceeded), err)
+					require.Equal(t, tc.canceled, errors.Is(err, context.Canceled), err)
+					require.Equal(t, !tc.exceeded, errors.Is(err, cause), err)
+					var outer *url.Error
+					require.ErrorAs(t, err, &outer)
+					require.Equal(t, !tc.canceled, outer.Timeout())
+					hits := tc.hits
+					if inside == "a hedge" {
+						hits = 2
+					}
+					require.Len(t, s.script.hits(), hits)
+				})
 			})
-		})
+		}
 	}
 }
 

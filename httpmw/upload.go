@@ -52,11 +52,10 @@ func (u *upload) first() *attemptBody {
 
 // getBody returns what net/http reopens the body with when it repeats a request
 // by itself. Such a body belongs to the same attempt.
-func (u *upload) getBody() func() (io.ReadCloser, error) {
-	if u.req.GetBody == nil || u.empty() {
-		return u.req.GetBody
+func (u *upload) getBody(owner *attemptBody) func() (io.ReadCloser, error) {
+	if u.req.GetBody == nil {
+		return nil
 	}
-	owner := u.body
 	return func() (io.ReadCloser, error) {
 		source, err := u.req.GetBody()
 		if err != nil {
@@ -100,10 +99,7 @@ func (u *upload) rewind(ctx context.Context) error {
 }
 
 // next returns the body of the attempt that begins now.
-func (u *upload) next() io.ReadCloser {
-	if u.empty() {
-		return u.req.Body
-	}
+func (u *upload) next() *attemptBody {
 	next := u.spare
 	if u.body == nil {
 		next = u.first()
@@ -112,6 +108,20 @@ func (u *upload) next() io.ReadCloser {
 	defer u.mu.Unlock()
 	u.body, u.spare = next, nil
 	return next
+}
+
+// reopens reports whether a body can be read by several attempts at once.
+func (u *upload) reopens() bool { return u.empty() || u.req.GetBody != nil }
+
+// beside returns another body while that of the last attempt may still be read.
+func (u *upload) beside() (*attemptBody, error) {
+	source, err := u.req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	body := newAttemptBody(u)
+	body.source = source
+	return body, nil
 }
 
 // finish says that no further attempt follows: the caller's body is closed now,
@@ -176,6 +186,10 @@ func (b *attemptBody) Close() error {
 	}
 	return nil
 }
+
+// abandon lets the transport of a finished attempt read no further. A Read in
+// progress is waited for.
+func (b *attemptBody) abandon(ctx context.Context) { _ = b.gate.shut(ctx) }
 
 // keeper reads the caller's body from its start, out of what was kept and then
 // from the body itself, and keeps what it reads. Its Close is the upload's.

@@ -30,6 +30,11 @@ type Budget struct {
 	// is less.
 	Initial float64
 
+	// Shared says that the entries of a kit whose budgets are shared and equal
+	// draw on one bucket for each target. Otherwise each entry that sets Retry has
+	// its own.
+	Shared bool
+
 	none bool
 }
 

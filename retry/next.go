@@ -106,8 +106,12 @@ func (p *Policy) Next(in Input) Decision {
 func Repeatable(r call.Result, s call.Safety, keyed bool) bool {
 	switch r.Class {
 	case call.Throttled, call.ServerFault, call.Unavailable, call.TimedOut:
-		return !r.NoRetry && (s.Repeatable() || keyed || r.NotSent)
+	case call.ClientFault:
+		if !r.Retry {
+			return false
+		}
 	default:
 		return false
 	}
+	return !r.NoRetry && (s.Repeatable() || keyed || r.NotSent)
 }

@@ -26,6 +26,10 @@ type Policy struct {
 	// make together.
 	Budget Budget
 
+	// Hedge sends another attempt while the first is still unanswered. The zero
+	// Hedge sends none.
+	Hedge Hedge
+
 	// IdempotencyKey sends a key with each call that is neither Idempotent nor
 	// ReadOnly and carries none: one key per call, the same on every attempt, in
 	// the header Idempotency-Key or the metadata idempotency-key. The call may
@@ -64,14 +68,15 @@ func (p Policy) Check() check.Faults {
 	}
 	faults.In("Backoff", p.Backoff.Check())
 	faults.In("Budget", p.Budget.Check())
+	faults.In("Hedge", p.checkHedge())
 	if p.RetryAfterCap < 0 {
 		faults.Add("RetryAfterCap", p.RetryAfterCap, "must be positive, or 0 for the default")
 	}
 	return faults
 }
 
-// WithDefaults returns p with every zero field filled in, those of Backoff and
-// Budget too.
+// WithDefaults returns p with every zero field filled in, those of Backoff, Budget
+// and Hedge too.
 func (p Policy) WithDefaults() Policy {
 	if p.MaxAttempts == 0 {
 		p.MaxAttempts = 3
@@ -81,5 +86,6 @@ func (p Policy) WithDefaults() Policy {
 	}
 	p.Backoff = p.Backoff.WithDefaults()
 	p.Budget = p.Budget.WithDefaults()
+	p.Hedge = p.Hedge.WithDefaults()
 	return p
 }

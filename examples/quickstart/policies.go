@@ -35,11 +35,9 @@ func protection() holdfast.Policy {
 			MaxCooldown: 500 * time.Millisecond,
 		},
 
-		// A few in flight are usual, so that twenty say that the shop is in
-		// trouble: more would only be stuck as well. A burst waits a little. The
-		// queue is no longer than the limit, so that those who wait in it never
-		// outnumber those who are stuck: Stall wants half of all to be.
-		Bulkhead: &bulkhead.Config{Limit: 20, Queue: 20, MaxWait: 50 * time.Millisecond},
+		// A few in flight are usual, so that ten say that the shop is in trouble:
+		// more would only be stuck as well. A burst waits a little.
+		Bulkhead: &bulkhead.Config{Limit: 10, Queue: 30, MaxWait: 50 * time.Millisecond},
 	}
 }
 

@@ -1,0 +1,62 @@
+package grpcmw
+
+import (
+	"context"
+	"strconv"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+)
+
+// previousAttempts is the metadata that tells the server how many attempts came
+// before this one (gRPC proposal A6). Other than what begins with "grpc-"
+// usually, it may be set from here.
+const previousAttempts = "grpc-previous-rpc-attempts"
+
+// outgoing returns the context to send the n-th attempt with. If the kit has
+// something to add to the metadata, it is a copy of the attempt's own.
+func (i *Interceptors) outgoing(ctx context.Context, method, key string, n int) (context.Context, error) {
+	if key == "" && n == 1 && i.config.prepare == nil {
+		return ctx, nil
+	}
+	md, _ := metadata.FromOutgoingContext(ctx)
+	if md == nil {
+		md = metadata.MD{}
+	}
+	if key != "" {
+		md.Set(idempotencyKey, key)
+	}
+	if n > 1 {
+		md.Set(previousAttempts, strconv.Itoa(n-1))
+	}
+	if i.config.prepare != nil {
+		if err := i.config.prepare(ctx, method, n, md); err != nil {
+			return ctx, err
+		}
+	}
+	return metadata.NewOutgoingContext(ctx, md), nil
+}
+
+// unsent is the result of an attempt that could not be made ready.
+func unsent(err error) call.Result {
+	if statusOf(err) == nil {
+		err = &statusError{err: err, bad: true}
+	}
+	return call.Result{Class: call.Permanent, Err: err, NotSent: true}
+}
+
+// wantsHeader reports whether an attempt's response header decides anything. It
+// costs a copy of a map.
+func (i *Interceptors) wantsHeader(c *holdfast.Call) bool {
+	return !c.MayRepeat() || i.config.finalBy != ""
+}
+
+// forbid marks a failure that the server does not want to see repeated.
+func (i *Interceptors) forbid(res call.Result, ev evidence) call.Result {
+	if key := i.config.finalBy; key != "" && (len(ev.trailer[key]) > 0 || len(ev.header[key]) > 0) {
+		res.NoRetry = true
+	}
+	return res
+}

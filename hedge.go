@@ -1,0 +1,90 @@
+package holdfast
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/keyed"
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/retry"
+)
+
+// Hedged reports whether the call's attempts may be hedged; they are to be made
+// with [Call.Race] or [Call.RunHedged] then.
+func (c *Call) Hedged() bool { return c.hedged }
+
+// mayHedge reports whether the policy asks for hedges and the call allows them.
+// An idempotency key does not: it is a promise about one attempt after another.
+func (c *Call) mayHedge() bool {
+	return c.retry != nil && c.retry.Hedge.Sends() && c.MayRetry() && !c.stream && c.info.Safety.Repeatable()
+}
+
+// mayAdd reports whether the call has an attempt left.
+func (c *Call) mayAdd() bool { return c.attempts < c.retry.WithDefaults().MaxAttempts }
+
+// RunHedged is [Call.Run] for a call that may be hedged: where Run makes an
+// attempt, it lets several race. begin prepares the n-th attempt of the call on
+// the caller's goroutine, and returns what makes it, on any goroutine, and what
+// is called, on the caller's, if the attempt has won.
+func (c *Call) RunHedged(ctx context.Context, begin func(n int) (attempt func(context.Context, int) call.Result, won func())) (answer any, err error) {
+	lanes := func(n int) Lane {
+		l := &runLane{call: c, caller: ctx, n: n}
+		l.make, l.won = begin(n)
+		return l
+	}
+	for res := (call.Result{}); c.Next(ctx, res, nil); { // Retry(
+		res = c.Race(ctx, false, lanes)
+	}
+	return c.Fallback(ctx) // Fallback(
+}
+
+// runLane is an attempt that ends when its function returns.
+type runLane struct {
+	call    *Call
+	caller  context.Context
+	n       int
+	attempt Attempt
+	make    func(context.Context, int) call.Result
+	won     func()
+}
+
+func (l *runLane) Held() *Attempt { return &l.attempt }
+
+func (l *runLane) Run(ctx context.Context) call.Result {
+	return l.call.within(l.caller, ctx, &l.attempt, l.n, l.make)
+}
+
+func (l *runLane) End(won bool) {
+	if won {
+		l.won()
+	}
+}
+
+// impatient is the context with which a hedge asks for a permit. It seems to be
+// done, and so gets one that is free and no place in the queue: who waits there
+// is not to wait for hedges.
+type impatient struct{ context.Context }
+
+func (impatient) Err() error { return context.Canceled }
+
+// newLatencies returns the records of a level's targets, nil if its hedges ask
+// for no percentile.
+func newLatencies(p *retry.Policy) *keyed.Registry[*retry.Latency] {
+	if retry.NewLatency(p.Hedge) == nil {
+		return nil
+	}
+	hedge := p.Hedge
+	return keyed.New(keyed.Options[*retry.Latency]{
+		New:  func(string) *retry.Latency { return retry.NewLatency(hedge) },
+		Idle: func(l *retry.Latency) bool { return l.IdleAt(mono.Now()) },
+	})
+}
+
+// latencyFor returns the record of the call's target, nil if there is none.
+func (m *Method) latencyFor(info call.Info, now mono.Instant) *retry.Latency {
+	l := &m.retry
+	if l.policy == nil || l.level.latencies == nil {
+		return nil
+	}
+	return l.level.latencies.For(l.level.key(info.Target), now)
+}

@@ -1,0 +1,102 @@
+package httpmw
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+)
+
+// lane is one attempt at the request, with all that it does not share with those
+// that may run beside it.
+type lane struct {
+	exchange *exchange
+	holder   *holder
+	n        int  // its number in the call
+	hedge    bool // sent while another one runs
+
+	body   *attemptBody // nil if there is none to send
+	answer *answer      // nil if it brought none
+	good   bool         // and not one that says the attempt failed
+}
+
+// Held returns what the attempt holds until the end of its answer.
+func (l *lane) Held() *holdfast.Attempt { return &l.holder.attempt }
+
+// Run sends the request of an attempt that was admitted.
+func (l *lane) Run(held context.Context) (res call.Result) {
+	x, h := l.exchange, l.holder
+	settled := false
+	defer func() {
+		if !settled { // a panic or Goexit in the base or a classifier
+			h.end(call.Result{Class: call.ServerFault})
+		}
+	}()
+	if !l.hedge {
+		x.discard() // the failed answer before, now that another attempt is made
+	}
+
+	var trace *sendTrace
+	if !x.call.MayRepeat() && x.call.MayRetry() {
+		trace = new(sendTrace)
+		held = trace.on(held)
+	}
+	out, err := l.request(held)
+	if err != nil {
+		res = x.call.Classify(h.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
+		settled = true
+		h.end(res)
+		return res
+	}
+	resp, err := sound(x.transport.base.RoundTrip(out))
+	if err == nil {
+		err = h.opened(resp)
+	}
+	res = x.classify(h, resp, err, trace)
+	settled = true
+	if err != nil {
+		h.end(res)
+		return res
+	}
+	h.attempt.Answered()
+	if !isSwitch(resp) && resp.Body != http.NoBody {
+		x.call.WatchIdle(&h.attempt, resp.ContentLength >= 0)
+	}
+	l.answer, l.good = newAnswer(h, resp, res), res.Class == call.OK
+	return res
+}
+
+// request returns the request to send, with a body of the attempt's own.
+func (l *lane) request(held context.Context) (_ *http.Request, err error) {
+	u := &l.exchange.upload
+	switch {
+	case u.empty():
+	case l.hedge:
+		if l.body, err = u.beside(); err != nil {
+			return nil, err
+		}
+	default:
+		l.body = u.next()
+	}
+	return l.exchange.outgoing(held, l.n, l.body)
+}
+
+// End gives the call the answer of the attempt that has won, and lets go of what
+// another one has brought or still reads.
+func (l *lane) End(won bool) {
+	if won {
+		l.exchange.answer = l.answer
+		return
+	}
+	if l.body != nil {
+		defer l.body.abandon(l.holder.ctx)
+	}
+	switch {
+	case l.answer == nil:
+	case l.good:
+		l.answer.forsake()
+	default:
+		l.answer.drop()
+	}
+}

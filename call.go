@@ -115,6 +115,9 @@ func inForce[P any, PP interface {
 // together.
 func (c *Call) Info() call.Info { return c.info }
 
+// Probing reports whether the attempt under way is a half-open breaker's probe.
+func (c *Call) Probing() bool { return c.admitted && c.probe }
+
 // Attempt returns the number of the attempt under way, from 1.
 func (c *Call) Attempt() int { return c.attempts }
 
@@ -266,13 +269,27 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 		Info: c.info, Class: c.last.Class, Err: err, Code: c.last.Code, Attempts: c.attempts,
 	})
 	switch {
-	case failure == nil && answer != nil:
-		return answer, nil
-	case failure == nil: // no answer after all
-	case err == nil: // an HTTP response stands, and says so
-		c.stopped = &fallback.Error{Primary: c.stopped, Fallback: failure}
-	default:
-		err = &fallback.Error{Primary: err, Fallback: failure}
+	case failure != nil:
+		return nil, c.FailFallback(failure)
+	case answer == nil: // there is none after all
+		return nil, err
 	}
-	return nil, err
+	return answer, nil
+}
+
+// FailFallback ends the call whose fallback has failed, and returns its error. An
+// HTTP response stands, and says so by [Call.Stopped]: the error is nil then.
+func (c *Call) FailFallback(failure error) error {
+	if err := c.Err(); err != nil {
+		return &fallback.Error{Primary: err, Fallback: failure}
+	}
+	c.stopped = &fallback.Error{Primary: c.stopped, Fallback: failure}
+	return nil
+}
+
+// TimeLeft returns how long the call may go on, retry.NoLimit if nothing bounds
+// it.
+func (c *Call) TimeLeft(ctx context.Context) time.Duration {
+	c.now = mono.Now()
+	return max(c.left(ctx), 0)
 }

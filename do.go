@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/breaker"
-	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/wire"
-	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // Do makes a call that is neither gRPC nor HTTP, such as a database query, by the
@@ -95,7 +92,7 @@ func classOf(err error) call.Class {
 	switch {
 	case err == nil:
 		return call.OK
-	case errors.Is(err, breaker.ErrOpen), errors.Is(err, bulkhead.ErrFull), errors.Is(err, timeout.ErrFloor):
+	case Refused(err):
 		return call.Refused
 	case errors.Is(err, context.DeadlineExceeded):
 		return call.TimedOut

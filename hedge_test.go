@@ -480,6 +480,66 @@ func TestR10_TheDelayFollowsThePercentile(t *testing.T) {
 	})
 }
 
+// R10: the attempts that a hedge overtook count with the time they had. Without
+// them only quick ones would be known, and ever more calls be hedged.
+func TestR10_OvertakenAttemptsCountToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := hedging()
+		p.Breaker = breaker.Off()
+		p.Retry.Budget = retry.NoBudget()
+		p.Retry.Hedge.Percentile = 0.7
+		k := newKit(t, p)
+		for i := range 4 * retry.HedgeSamples { // half of them hang
+			first := after(5*ms, ok)
+			if i%2 == 0 {
+				first = silent
+			}
+			_, err := holdfast.Do(t.Context(), k, read, laneSteps(first, ok).call)
+			require.NoError(t, err)
+		}
+		time.Sleep(2 * time.Second)
+		begin := time.Now()
+		_, err := holdfast.Do(t.Context(), k, read, laneSteps(silent, ok).call)
+		require.NoError(t, err)
+		require.Greater(t, time.Since(begin), 10*ms, "the least delay")
+		require.LessOrEqual(t, time.Since(begin), 15*ms)
+	})
+}
+
+// R10: an override may turn hedging on or off for a call, and its fixed delay is
+// not lengthened by a percentile of the policy's.
+func TestR10_AnOverrideMayHedge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fixed := &retry.Policy{Hedge: retry.Hedge{Delay: 3 * ms}}
+		plain := newKit(t, quick())
+		p := quick()
+		p.Retry = &retry.Policy{Hedge: retry.Hedge{Percentile: 0.5}}
+		learned := newKit(t, p)
+		for range 2 * retry.HedgeSamples {
+			_, err := holdfast.Do(t.Context(), learned, read, laneSteps(after(50*ms, ok)).call)
+			require.NoError(t, err)
+		}
+		time.Sleep(2 * time.Second)
+		for _, tc := range []struct {
+			k     *holdfast.Kit
+			retry *retry.Policy
+			hits  int
+			took  time.Duration
+		}{
+			{plain, fixed, 2, 3 * ms},
+			{plain, p.Retry, 2, 10 * ms}, // nothing is known
+			{learned, fixed, 2, 3 * ms},
+			{learned, retry.Off(), 1, 90 * ms},
+		} {
+			begin, l := time.Now(), laneSteps(after(90*ms, ok), ok)
+			_, err := holdfast.Do(holdfast.WithOverride(t.Context(), holdfast.Override{Retry: tc.retry}), tc.k, read, l.call)
+			require.NoError(t, err)
+			require.Equal(t, tc.hits, l.hits)
+			require.Equal(t, tc.took, time.Since(begin))
+		}
+	})
+}
+
 // A value or an error of a loser's never shows: each attempt has its own.
 func TestR10_EachAttemptHasItsOwnValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

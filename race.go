@@ -86,7 +86,10 @@ func (c *Call) Race(ctx context.Context, held bool, lane func(n int) Lane) call.
 		r.end(nil)
 		return refusal
 	}
-	delay := max(hedge.Delay, c.latency.PercentileAt(first.sent))
+	delay := hedge.Delay
+	if hedge.Percentile > 0 {
+		delay = max(delay, c.latency.PercentileAt(first.sent))
+	}
 	if c.probe || !c.mayAdd() || delay >= c.left(ctx) {
 		first.res, first.returned = first.lane.Run(first.ctx), true
 		r.finished(first)
@@ -114,8 +117,9 @@ func (c *Call) Race(ctx context.Context, held bool, lane func(n int) Lane) call.
 
 // admit takes the n-th attempt through the layers.
 func (r *race) admit(n int, hedge bool) (*racer, call.Result) {
+	lane := r.lanes(n) // may panic: nothing is held yet
 	own, quit := context.WithCancel(r.caller)
-	x := &racer{lane: r.lanes(n), seat: &seat{hedge: hedge, quit: quit}}
+	x := &racer{lane: lane, seat: &seat{hedge: hedge, quit: quit}}
 	r.racers = append(r.racers, x)
 	a := x.lane.Held()
 	a.seat = x.seat

@@ -191,3 +191,37 @@ func TestD045_MetadataForbidsTheRepeat(t *testing.T) {
 	_, err = grpcmw.New(newKit(t, policy()), grpcmw.WithAttemptHook(nil))
 	require.EqualError(t, err, "grpcmw: WithAttemptHook: the hook is nil")
 }
+
+// D044, R8: one kit behind another does not retry; and eight attempts are eight.
+func TestD044_LayersDoNotMultiply(t *testing.T) {
+	for name, tc := range map[string]struct {
+		even bool
+		hits int
+	}{"by default": {false, 3}, "told to": {true, 9}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := play(t, fail(codes.Unavailable))
+				p := with(func(p *holdfast.Policy) { readOnly(p); p.Breaker = breaker.Off() })
+				inner := p
+				retries := *p.Retry
+				retries.EvenNested = tc.even
+				inner.Retry = &retries
+				cc := s.Dial(append(grpcmw.DialOptions(newKit(t, p)), grpcmw.DialOptions(newKit(t, inner))...)...)
+				_, err := invoke(t.Context(), cc)
+				require.Equal(t, codes.Unavailable, status.Code(err))
+				require.Equal(t, tc.hits, s.hitCount())
+			})
+		})
+	}
+	bubble(t, func(t *testing.T) {
+		s := play(t, fail(codes.Unavailable))
+		cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) {
+			readOnly(p)
+			p.Breaker = breaker.Off()
+			p.Retry.MaxAttempts = 8
+		})))
+		_, err := invoke(t.Context(), cc)
+		require.Error(t, err)
+		require.Equal(t, 8, s.hitCount())
+	})
+}

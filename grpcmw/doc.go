@@ -35,9 +35,27 @@
 // well. Kit.Explain says what holds for a method, and why.
 //
 // Each attempt sees the caller's call options. What grpc.Header, grpc.Trailer and
-// grpc.Peer show afterwards is the last attempt that was made; they are empty if
-// it found no connection. Callbacks of grpc.OnFinish are called once, at the end
-// of the call.
+// grpc.Peer show afterwards is the last attempt that was made, or of several beside
+// each other the one that the call ended with; they are empty if it found no
+// connection. Callbacks of grpc.OnFinish are called once, at the end of the call.
+//
+// # What is hedged
+//
+// A unary RPC of a method that is ReadOnly or Idempotent is hedged if the policy's
+// Retry says so: while the first attempt is unanswered another is sent, and the
+// first acceptable answer wins. Each attempt has a copy of the request and a reply
+// of its own; the winner's is moved to the caller's. That takes protobuf messages:
+// what other codecs carry is not hedged, and neither are streams. The call returns
+// when all its attempts have, those that have lost after being cancelled; an
+// interceptor behind the kit must heed its context, and may run for several
+// attempts at the same time.
+//
+// # What the kit adds to the metadata
+//
+// "idempotency-key", the same on every attempt, if the policy's Retry makes keys;
+// one of the caller's is kept. "grpc-previous-rpc-attempts" on every attempt but
+// the first. [WithAttemptHook] sees both, and may add to each attempt's own copy.
+// [WithNoRetryMetadata] names what the server forbids a repeat with.
 //
 // # gRPC's own retries
 //
@@ -57,6 +75,7 @@
 //	timeout.ErrFloor     DeadlineExceeded
 //	the caller's end     Canceled or DeadlineExceeded
 //	a bad override       Internal
+//	an attempt hook's    its own status, or Internal
 //
 // An error of the server's comes back as it was made, details included. If the
 // kit has something to add, such as why there was no further attempt, code and

@@ -36,7 +36,11 @@ func (i *Interceptors) hedged(ctx context.Context, c holdfast.Call, method strin
 			if err != nil {
 				return unsent(err)
 			}
-			err = invoker(ctx, method, request, response.Interface(), cc, w.options(own, header, w.finish)...)
+			pass := own
+			if c.Probing() {
+				pass = seek(cc, pass)
+			}
+			err = invoker(ctx, method, request, response.Interface(), cc, w.options(pass, header, w.finish)...)
 			return i.forbid(classify(ctx, err, w.evidence()), w.evidence())
 		}
 		return attempt, func() {

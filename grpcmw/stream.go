@@ -54,7 +54,11 @@ func (i *Interceptors) openStream(ctx context.Context, r *record, route *route, 
 		returned = true
 		return nil, r.finalError()
 	}
-	opened, err := streamer(sent, desc, cc, method, r.witness.options(r.options.pass, false, r.onFinish)...)
+	pass := r.options.pass
+	if r.attempt.Probe() {
+		pass = seek(cc, pass)
+	}
+	opened, err := streamer(sent, desc, cc, method, r.witness.options(pass, false, r.onFinish)...)
 	switch limit := r.attempt.Opened(); {
 	case err != nil:
 		err = r.fail(err)

@@ -49,12 +49,16 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 		if err != nil {
 			return unsent(err)
 		}
+		pass := options.pass
+		if c.Probing() {
+			pass = seek(cc, pass)
+		}
 		if !retries {
 			// Nothing hangs on whether the attempt was sent.
-			return classify(ctx, invoker(ctx, method, req, reply, cc, options.pass...), evidence{})
+			return classify(ctx, invoker(ctx, method, req, reply, cc, pass...), evidence{})
 		}
 		w := new(witness)
-		err = invoker(ctx, method, req, reply, cc, w.options(options.pass, header, w.finish)...)
+		err = invoker(ctx, method, req, reply, cc, w.options(pass, header, w.finish)...)
 		return i.forbid(classify(ctx, err, w.evidence()), w.evidence())
 	})
 	return answered(reply, answer, err, &c)

@@ -29,7 +29,7 @@ type answer struct {
 // the body has come whole or is no longer wanted.
 func newAnswer(h *holder, resp *http.Response, res call.Result) *answer {
 	a := &answer{resp: resp, holder: h}
-	if resp.Body == http.NoBody {
+	if bodyless(resp) {
 		h.end(res)
 		return a
 	}
@@ -60,6 +60,15 @@ func newAnswer(h *holder, resp *http.Response, res call.Result) *answer {
 	return a
 }
 
+// bodyless reports whether the response has no body to wait for.
+func bodyless(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusNoContent, http.StatusNotModified:
+		return true
+	}
+	return resp.Body == http.NoBody || resp.Request != nil && resp.Request.Method == http.MethodHead
+}
+
 // body is a response body that ends its attempt: at EOF, an error or Close,
 // whichever comes first, or else with the caller's context, or if that can never
 // end, when nobody has the body any more.
@@ -72,6 +81,7 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	b.holder.report()
 	n, err := b.holder.read(b.source, p, b.good)
 	if err != nil {
 		b.settled()
@@ -80,9 +90,10 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 func (b *body) Close() error {
+	defer b.settled() // a hook may panic in end
 	err := b.source.Close()
 	b.holder.end(b.good)
-	b.settled()
+	b.holder.report()
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
 )
 
@@ -96,6 +97,9 @@ func isDigits(s string) bool {
 func ofError(err error, scheme string, sent sent) call.Result {
 	res := call.Result{Class: call.Unavailable, Err: err}
 	res.NotSent = sent == sentNothing || sent != sentSomething && provesNotSent(err)
+	if holdfast.Refused(err) {
+		return call.Result{Class: call.Refused, Err: err, NotSent: true}
+	}
 	if isCertificate(err) || !isHTTP(scheme) && isUnservedScheme(err) {
 		res.Class = call.Permanent
 	}

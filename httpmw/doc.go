@@ -26,6 +26,18 @@
 // opened anew for each attempt. Of one without, up to [DefaultBufferLimit] bytes
 // are kept while they are sent; a longer one gets a single attempt.
 //
+// # What is hedged
+//
+// A read or an idempotent request is hedged if the policy's Retry says so: while
+// the first attempt is unanswered another is sent, and the first acceptable answer
+// wins. An answer counts when its headers are there, or its first byte if
+// FirstMessage is set. The winner's body lives until it is closed; the others are
+// cancelled, and RoundTrip returns when their transports have. A key alone allows
+// no hedge. Neither does a body without GetBody, and the bodies that GetBody makes
+// are read beside each other: it must not hand out one shared file. An attempt
+// hook, a classifier and the base transport may run for several attempts of one
+// call at the same time.
+//
 // # What a limit bounds
 //
 // Total and Attempt run to the response headers. FirstMessage runs to the first

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 
@@ -43,17 +44,22 @@ func (x *exchange) race(ctx context.Context) call.Result {
 // outgoing returns the request of one attempt: a shallow copy, which the base
 // may not change either, with a body and a context of its own, and where the kit
 // has something to add to it, a header of its own.
-func (x *exchange) outgoing(ctx context.Context, n int, body *attemptBody) (*http.Request, error) {
-	out := x.req.WithContext(ctx)
+func (x *exchange) outgoing(ctx context.Context, n int, body io.ReadCloser) (*http.Request, error) {
+	o, key := &x.transport.options, x.call.Key()
+	numbered := o.numberIn != "" && n > 1
+	var out *http.Request
+	if o.prepare != nil {
+		out = x.req.Clone(ctx) // the hook may change what it finds
+	} else {
+		out = x.req.WithContext(ctx)
+	}
 	if body != nil {
 		out.Body = body
 		out.GetBody = x.upload.getBody(body)
 	}
-	o, key := &x.transport.options, x.call.Key()
-	numbered := o.numberIn != "" && n > 1
 	if out.Header == nil {
 		out.Header = http.Header{}
-	} else if key != "" || numbered || o.prepare != nil {
+	} else if o.prepare == nil && (key != "" || numbered) {
 		out.Header = out.Header.Clone()
 	}
 	if key != "" {
@@ -92,9 +98,15 @@ func sound(resp *http.Response, err error) (*http.Response, error) {
 // classify gives the attempt its verdict. Nobody looks at the error again.
 func (x *exchange) classify(h *holder, resp *http.Response, err error, trace *sendTrace) call.Result {
 	var res call.Result
-	if err != nil {
+	switch {
+	case err != nil && x.upload.failed():
+		res = call.Result{Class: call.Permanent, Err: err}
+	case err != nil && isCanceled(x.req):
+		res = call.Result{Class: call.Canceled, Err: err}
+	case err != nil:
 		res = ofError(err, x.req.URL.Scheme, trace.sent())
-	} else {
+		resp = nil // of no use: a limit has passed since
+	default:
 		res = ofResponse(resp)
 		if final := x.transport.options.finalBy; final != "" && len(resp.Header[final]) > 0 {
 			res.NoRetry = true
@@ -111,13 +123,33 @@ func (x *exchange) classify(h *holder, resp *http.Response, err error, trace *se
 	return res
 }
 
+// isCanceled reports whether the caller has cancelled in the old way.
+func isCanceled(req *http.Request) bool {
+	select {
+	case <-req.Cancel: //lint:ignore SA1019 Who uses it still is to be understood.
+		return true
+	default:
+		return false
+	}
+}
+
 // prepare makes ready for a repeat while the back-off runs: the failed answer
-// gives back what it holds, and the body is rewound.
+// gives back what it holds, and the body is rewound. Neither may take the call
+// beyond its time.
 func (x *exchange) prepare(ctx context.Context) error {
 	if x.answer != nil {
-		x.answer.park(ctx)
+		x.answer.park(ctx, min(drainTime, x.call.TimeLeft(ctx)))
 	}
-	return x.upload.rewind(ctx)
+	return x.upload.rewind(ctx, min(drainTime, x.call.TimeLeft(ctx)))
+}
+
+// close ends what is left of the call. Where it was unwound by a panic or a Goexit
+// nobody gets the answer.
+func (x *exchange) close(unwound bool) {
+	if unwound {
+		defer x.discard()
+	}
+	x.upload.finish(unwound)
 }
 
 // discard drops the answer of an attempt that was followed by another, or whose
@@ -134,8 +166,11 @@ func (x *exchange) discard() {
 func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 	answer, err := x.call.Fallback(ctx)
 	if answer != nil {
-		x.discard()
-		return x.substitute(answer)
+		if resp, ok := answer.(*http.Response); ok && resp != nil {
+			x.discard()
+			return x.substitute(resp), nil
+		}
+		err = x.call.FailFallback(fmt.Errorf("httpmw: the fallback of %q returned a %T, not a *http.Response", x.call.Info().Method, answer))
 	}
 	if err != nil || x.answer == nil {
 		x.discard()
@@ -149,12 +184,8 @@ func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 	return resp, nil
 }
 
-// substitute returns a fallback's answer as the response to the request.
-func (x *exchange) substitute(answer any) (*http.Response, error) {
-	resp, ok := answer.(*http.Response)
-	if !ok || resp == nil {
-		return nil, fmt.Errorf("httpmw: the fallback of %q returned a %T, not a *http.Response", x.call.Info().Method, answer)
-	}
+// substitute makes a fallback's response one to this request.
+func (x *exchange) substitute(resp *http.Response) *http.Response {
 	if resp.Body == nil {
 		resp.Body = http.NoBody
 	}
@@ -162,5 +193,5 @@ func (x *exchange) substitute(answer any) (*http.Response, error) {
 		resp.Header = http.Header{}
 	}
 	resp.Request = x.req
-	return resp, nil
+	return resp
 }

@@ -113,7 +113,14 @@ func TestD081_TheWinnersBodyLives(t *testing.T) {
 			p := hedging()
 			p.Bulkhead = &bulkhead.Config{Limit: 2} // a permit that is lost would show
 			p.Retry.Hedge.Delay = delay
-			g := &gone{Handler: http.HandlerFunc(later(20*ms, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(want) }))}
+			var hits atomic.Int32
+			g := &gone{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				d := 20 * ms
+				if hits.Add(1)%2 == 0 {
+					d -= delay // a hedge
+				}
+				later(d, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(want) })(w, r)
+			})}
 			k, err := holdfast.New(holdfast.Config{Default: p})
 			require.NoError(t, err)
 			server := memnet.Start(t, proto, g)
@@ -181,6 +188,7 @@ func TestR10_EachAttemptSendsItsOwnBody(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "one", got)
 		require.Len(t, s.script.hits(), 1)
+		synctest.Wait() // the transport may close it late
 		require.Equal(t, 1, body.closed())
 	})
 	overEach(t, func(t *testing.T, proto memnet.Proto) { // a GetBody that fails harms nothing
@@ -247,6 +255,36 @@ func TestD053_NothingReadsABodyAfterTheCall(t *testing.T) {
 		require.GreaterOrEqual(t, opened, 2)
 		require.Equal(t, opened, closed)
 		require.Zero(t, late)
+	})
+}
+
+// D053, H2: nor can a transport read on that still holds a loser's body.
+func TestD053_ALosersBodyIsShut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n, late atomic.Int32
+		over := make(chan struct{})
+		transport := httpmw.NewTransport(roundTrip(func(req *http.Request) (*http.Response, error) {
+			if n.Add(1) == 1 {
+				go func() {
+					defer req.Body.Close()
+					<-over
+					if got, err := req.Body.Read(make([]byte, 8)); got > 0 || err == nil {
+						late.Add(1)
+					}
+				}()
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}
+			return tracked(200, new(atomic.Int32)), req.Body.Close()
+		}), newKit(t, hedging()))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://api.example.com/", strings.NewReader("the caller's memory"))
+		require.NoError(t, err)
+		resp, err := transport.RoundTrip(req)
+		require.NoError(t, err)
+		close(over)
+		synctest.Wait()
+		require.Zero(t, late.Load())
+		require.NoError(t, resp.Body.Close())
 	})
 }
 
@@ -470,7 +508,7 @@ func TestR10_TheAnswersOfLosersAreClosed(t *testing.T) {
 					time.Sleep(20 * ms)
 					return tracked(200, new(atomic.Int32)), nil
 				}), newKit(t, p))
-				req, err := http.NewRequest(http.MethodGet, "http://api.example.com/", nil)
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://api.example.com/", nil)
 				require.NoError(t, err)
 				for range 3 {
 					closed.Store(0)

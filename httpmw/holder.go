@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast"
@@ -17,8 +18,11 @@ import (
 type holder struct {
 	attempt holdfast.Attempt
 	ctx     context.Context // the caller's
+	method  string
+	onPanic func(method string, value any, stack []byte)
 
 	reading, abandoned atomic.Bool
+	panicked           atomic.Pointer[any] // recovered where it could not go on
 }
 
 // end books the result, unless one is booked, and gives everything back.
@@ -40,10 +44,34 @@ func (h *holder) fail(err error) error {
 
 // abandon ends the attempt because its caller's context is done. A Read that is
 // waiting then knows better what became of the body, and ends it itself.
+// It runs on a goroutine that is not the caller's.
 func (h *holder) abandon() {
+	defer h.contain()
 	h.abandoned.Store(true)
-	if !h.reading.Load() {
-		h.end(call.Result{Class: call.Canceled})
+	if h.reading.Load() {
+		h.attempt.Release()
+		return
+	}
+	h.end(call.Result{Class: call.Canceled})
+}
+
+// contain recovers a panic where it would end the process, and reports it: to the
+// handler, or else to whoever uses the body next.
+func (h *holder) contain() {
+	value := recover()
+	switch {
+	case value == nil:
+	case h.onPanic != nil:
+		h.onPanic(h.method, value, debug.Stack())
+	default:
+		h.panicked.Store(&value)
+	}
+}
+
+// report lets a panic that was contained go on.
+func (h *holder) report() {
+	if value := h.panicked.Swap(nil); value != nil {
+		panic(*value)
 	}
 }
 
@@ -73,7 +101,7 @@ func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
 // no use.
 func (h *holder) opened(resp *http.Response) error {
 	err := h.attempt.Opened()
-	if err == nil && h.attempt.AwaitsFirst() && ofResponse(resp).Class == call.OK && !isSwitch(resp) {
+	if err == nil && h.attempt.AwaitsFirst() && !bodyless(resp) && ofResponse(resp).Class == call.OK && !isSwitch(resp) {
 		err = awaitFirst(resp)
 	}
 	if late := h.attempt.Delivered(); late != nil {

@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast"
@@ -16,9 +17,9 @@ type lane struct {
 	n        int  // its number in the call
 	hedge    bool // sent while another one runs
 
-	body   *attemptBody // nil if there is none to send
-	answer *answer      // nil if it brought none
-	good   bool         // and not one that says the attempt failed
+	body   io.ReadCloser // nil if there is none to send
+	answer *answer       // nil if it brought none
+	good   bool          // and not one that says the attempt failed
 }
 
 // Held returns what the attempt holds until the end of its answer.
@@ -27,10 +28,15 @@ func (l *lane) Held() *holdfast.Attempt { return &l.holder.attempt }
 // Run sends the request of an attempt that was admitted.
 func (l *lane) Run(held context.Context) (res call.Result) {
 	x, h := l.exchange, l.holder
+	h.method, h.onPanic = x.call.Info().Method, x.transport.options.onPanic
+	var resp *http.Response
 	settled := false
 	defer func() {
-		if !settled { // a panic or Goexit in the base or a classifier
-			h.end(call.Result{Class: call.ServerFault})
+		if !settled { // a panic or Goexit in the base, a hook or a classifier
+			defer h.end(call.Result{Class: call.ServerFault})
+			if resp != nil {
+				resp.Body.Close()
+			}
 		}
 	}()
 	if !l.hedge {
@@ -49,7 +55,7 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 		h.end(res)
 		return res
 	}
-	resp, err := sound(x.transport.base.RoundTrip(out))
+	resp, err = sound(x.transport.base.RoundTrip(out))
 	if err == nil {
 		err = h.opened(resp)
 	}
@@ -60,7 +66,7 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 		return res
 	}
 	h.attempt.Answered()
-	if !isSwitch(resp) && resp.Body != http.NoBody {
+	if !isSwitch(resp) && !bodyless(resp) {
 		x.call.WatchIdle(&h.attempt, resp.ContentLength >= 0)
 	}
 	l.answer, l.good = newAnswer(h, resp, res), res.Class == call.OK
@@ -73,7 +79,7 @@ func (l *lane) request(held context.Context) (_ *http.Request, err error) {
 	switch {
 	case u.empty():
 	case l.hedge:
-		if l.body, err = u.beside(); err != nil {
+		if l.body, err = u.reopen(); err != nil {
 			return nil, err
 		}
 	default:
@@ -89,8 +95,8 @@ func (l *lane) End(won bool) {
 		l.exchange.answer = l.answer
 		return
 	}
-	if l.body != nil {
-		defer l.body.abandon(l.holder.ctx)
+	if body, watched := l.body.(*attemptBody); watched {
+		defer body.abandon(l.holder.ctx, drainTime)
 	}
 	switch {
 	case l.answer == nil:

@@ -21,6 +21,7 @@ type options struct {
 	prepare     func(*http.Request, int) error
 	numberIn    string // header for the attempt's number, "" for none
 	finalBy     string // header that forbids a repeat, "" for none
+	onPanic     func(method string, value any, stack []byte)
 }
 
 func collect(opts []Option) (options, error) {
@@ -86,6 +87,19 @@ func WithAttemptNumberHeader(name string) Option {
 func WithNoRetryHeader(name string) Option {
 	return func(o *options, faults *check.Faults) {
 		o.finalBy = headerName("WithNoRetryHeader", name, faults)
+	}
+}
+
+// WithPanicHandler sets a function that is told of a panic in a hook of the
+// breaker's where it cannot go on to the caller: when a body nobody reads any more
+// ends with its request's context. Without it the panic goes on from the body's
+// next Read or Close. method is the route, as metrics name it.
+func WithPanicHandler(handle func(method string, value any, stack []byte)) Option {
+	return func(o *options, faults *check.Faults) {
+		if handle == nil {
+			faults.Add("WithPanicHandler", nil, "must not be nil")
+		}
+		o.onPanic = handle
 	}
 }
 

@@ -3,7 +3,7 @@ package httpmw
 import (
 	"context"
 	"io"
-	"net/http"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/call"
@@ -11,16 +11,17 @@ import (
 
 // park puts a failed response aside before a back-off. Its body is read into
 // memory, which gives back the connection and the permit. One that is too large
-// or too slow for that stays open, without its permit, until it is dropped or
-// handed to the caller.
-func (a *answer) park(ctx context.Context) {
-	if a.parked || a.resp.Body == http.NoBody {
+// for that, or too slow for the patience there is, stays open, without its
+// permit, until it is dropped or handed to the caller.
+func (a *answer) park(ctx context.Context, patience time.Duration) {
+	if a.parked || bodyless(a.resp) {
 		return
 	}
 	a.parked = true
 	p := &parkedBody{source: a.resp.Body, done: make(chan struct{})}
+	p.more.L = &p.mu
 	go p.fill() // ends with the attempt's context at the latest
-	timer := time.NewTimer(drainTime)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-p.done:
@@ -36,14 +37,15 @@ func (a *answer) park(ctx context.Context) {
 func (a *answer) drop() {
 	a.holder.attempt.ReleasePermit()
 	body := a.resp.Body
-	if a.parked || body == http.NoBody || a.holder.ctx.Err() != nil {
+	if a.parked || bodyless(a.resp) || a.holder.ctx.Err() != nil {
 		body.Close()
 		return
 	}
-	p := &parkedBody{source: body, done: make(chan struct{})}
 	timer := time.AfterFunc(drainTime, func() { body.Close() })
 	go func() {
-		p.fill()
+		// One byte more than the limit: a chunked body of just that size has not
+		// shown its end before.
+		_, _ = io.CopyN(io.Discard, body, drainSize+1)
 		if timer.Stop() {
 			body.Close()
 		}
@@ -59,34 +61,60 @@ func (a *answer) forsake() {
 // parkedBody is a body of which the first part, and maybe all, is in memory.
 type parkedBody struct {
 	source io.ReadCloser
-	done   chan struct{} // closed when fill has ended; guards the rest
+	done   chan struct{} // closed when fill has ended
+
+	mu     sync.Mutex
+	more   sync.Cond
 	kept   []byte
+	filled bool  // no more is kept
 	err    error // that ended the body, io.EOF or another; nil if there is more
 }
 
 // fill reads until the body ends or is too large.
 func (p *parkedBody) fill() {
 	defer close(p.done)
-	// One byte more than the limit: a chunked body of just that size has not
-	// shown its end before.
-	kept, err := io.ReadAll(io.LimitReader(p.source, drainSize+1))
-	p.kept, p.err = kept, err
-	if err == nil && len(kept) <= drainSize {
-		p.err = io.EOF
+	var buf [4 << 10]byte
+	for size := 0; ; {
+		n, err := p.source.Read(buf[:])
+		size += n
+		if p.keep(buf[:n], err, size > drainSize) {
+			return
+		}
 	}
 }
 
+// keep adds a piece, and reports whether it was the last.
+func (p *parkedBody) keep(piece []byte, err error, enough bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept = append(p.kept, piece...)
+	p.err = err
+	p.filled = err != nil || enough
+	p.more.Broadcast()
+	return p.filled
+}
+
 func (p *parkedBody) Read(b []byte) (int, error) {
-	<-p.done
-	if len(p.kept) > 0 {
-		n := copy(b, p.kept)
-		p.kept = p.kept[n:]
-		return n, nil
-	}
-	if p.err != nil {
-		return 0, p.err
+	if n, here, err := p.taken(b); here {
+		return n, err
 	}
 	return p.source.Read(b)
+}
+
+// taken reads what is in memory, and waits for it while it still grows. It is not
+// here if it has been read, and the body goes on.
+func (p *parkedBody) taken(b []byte) (n int, here bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.kept) == 0 && !p.filled && len(b) > 0 {
+		p.more.Wait()
+	}
+	if len(p.kept) > 0 || len(b) == 0 {
+		n = copy(b, p.kept)
+		p.kept = p.kept[n:]
+		return n, true, nil
+	}
+	return 0, p.err != nil, p.err
 }
 
 func (p *parkedBody) Close() error { return p.source.Close() }

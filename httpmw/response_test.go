@@ -471,9 +471,19 @@ func TestF5_AFallbackAnswersARead(t *testing.T) {
 		require.ErrorAs(t, err, &op)
 
 		p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return "text", nil }}
-		s = start(t, memnet.HTTP1, p, answers(status(500, "")))
-		_, _, err = s.get(t, "/")
-		require.ErrorContains(t, err, "returned a string, not a *http.Response")
+		s = start(t, memnet.HTTP1, p, answers(status(500, "the answer")))
+		resp, err := s.client.Do(s.request(t, t.Context(), http.MethodGet, "/", ""))
+		require.NoError(t, err, "a response stands, and says why it was not replaced")
+		require.Equal(t, "the answer", readAll(t, resp.Body))
+		require.ErrorContains(t, httpmw.Stopped(resp), "returned a string, not a *http.Response")
+
+		p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return nil, second }}
+		s = start(t, memnet.HTTP1, p, answers(status(500, "the answer")))
+		resp, err = s.client.Do(s.request(t, t.Context(), http.MethodGet, "/", ""))
+		require.NoError(t, err)
+		require.Equal(t, 500, resp.StatusCode)
+		require.ErrorIs(t, httpmw.Stopped(resp), second)
+		require.NoError(t, resp.Body.Close())
 		synctest.Wait()
 	})
 }

@@ -1,7 +1,6 @@
 package httpmw
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast"
@@ -60,29 +59,19 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	if c.Hedged() {
-		return t.hedged(ctx, c, req)
-	}
-	x := exchange{transport: t, call: &c, req: req, upload: newUpload(req, t.options.bufferLimit, &c)}
-	defer x.upload.finish() // whatever ends the call, a panic included
-	for res := (call.Result{}); c.Next(ctx, res, x.prepare); {
-		res = x.attempt(ctx)
-	}
-	return x.finish(ctx)
-}
-
-// hedged is RoundTrip for a call whose attempts may run beside each other.
-func (t *Transport) hedged(ctx context.Context, c holdfast.Call, req *http.Request) (*http.Response, error) {
 	x := &exchange{transport: t, call: &c, req: req, upload: newUpload(req, t.options.bufferLimit, &c)}
-	defer x.upload.finish()
+	unwound := true
+	defer func() { x.close(unwound) }() // a panic or a Goexit included
 	attempt := x.attempt
-	if x.upload.reopens() {
+	if c.Hedged() && x.upload.reopens() {
 		attempt = x.race
 	}
 	for res := (call.Result{}); c.Next(ctx, res, x.prepare); {
 		res = attempt(ctx)
 	}
-	return x.finish(ctx)
+	resp, err := x.finish(ctx)
+	unwound = false
+	return resp, err
 }
 
 // CloseIdleConnections forwards to the base transport.

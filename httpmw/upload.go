@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -17,44 +18,60 @@ import (
 // the rest. A request without a body needs nothing.
 type upload struct {
 	req   *http.Request
-	limit int64        // of what is kept
-	spare *attemptBody // made ready for the next attempt
+	limit int64         // of what is kept
+	plain bool          // it is in memory and sent once: nothing is to be watched
+	sent  io.ReadCloser // the body of the last attempt, nil before the first
+	spare io.ReadCloser // made ready for the next attempt
 
 	mu     sync.Mutex   // guards what follows: a transport may read and close late
-	body   *attemptBody // of the last attempt, nil before the first; the caller's goroutine alone writes it
+	body   *attemptBody // sent, if that needs watching; the caller's goroutine alone writes it
 	kept   []byte       // read from req.Body so far, unless lost
 	lost   bool         // more was read than may be kept
+	broken bool         // reading it failed, and not for the transport's closing it
 	last   bool         // no further attempt: a Close is the caller's body's
-	closed bool         // req.Body is
+	closed bool         // req.Body is, or is an attempt's to close
 }
 
 func newUpload(req *http.Request, limit int64, c *holdfast.Call) upload {
 	if !c.MayRepeat() {
 		limit = 0 // it may be repeated only if nothing of it was read
 	}
-	return upload{req: req, limit: limit}
+	return upload{req: req, limit: limit, plain: !c.MayRetry() && inMemory(req.Body)}
 }
 
 // empty reports whether there is no body to send.
 func (u *upload) empty() bool { return u.req.Body == nil || u.req.Body == http.NoBody }
 
 // first returns the body of the first attempt.
-func (u *upload) first() *attemptBody {
-	body := newAttemptBody(u)
-	if u.req.GetBody != nil {
-		body.source = u.req.Body
+func (u *upload) first() io.ReadCloser {
+	switch {
+	case u.plain:
+		return u.req.Body // net/http knows it, and sends it together with the headers
+	case u.req.GetBody != nil:
 		u.closed = true // with the attempt's body
-	} else {
-		body.source = &keeper{upload: u}
+		return newAttemptBody(u, u.req.Body)
 	}
-	return body
+	return newAttemptBody(u, &keeper{upload: u})
 }
 
-// getBody returns what net/http reopens the body with when it repeats a request
-// by itself. Such a body belongs to the same attempt.
-func (u *upload) getBody(owner *attemptBody) func() (io.ReadCloser, error) {
-	if u.req.GetBody == nil {
-		return nil
+// reopen returns the body once more.
+func (u *upload) reopen() (io.ReadCloser, error) {
+	source, err := u.req.GetBody()
+	if err == nil && source == nil {
+		err = errors.New("httpmw: the request's GetBody returned neither a body nor an error")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newAttemptBody(u, source), nil
+}
+
+// getBody returns what net/http reopens the body of an attempt with when it
+// repeats the request by itself. Such a body belongs to the same attempt.
+func (u *upload) getBody(body io.ReadCloser) func() (io.ReadCloser, error) {
+	owner, watched := body.(*attemptBody)
+	if u.req.GetBody == nil || !watched {
+		return u.req.GetBody
 	}
 	return func() (io.ReadCloser, error) {
 		source, err := u.req.GetBody()
@@ -75,72 +92,80 @@ func (u *upload) repeatable() bool {
 	return !u.lost
 }
 
+// failed reports whether reading the caller's body failed: then so did the
+// attempt, and the server has no part in it.
+func (u *upload) failed() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.broken
+}
+
+var (
+	errStillRead = errors.New("httpmw: the request's body is still being read for the last attempt")
+	errTooLong   = errors.New("httpmw: more of the request's body was sent than is kept for a repeat")
+)
+
 // rewind makes ready the body of another attempt. It waits until the last one's
-// transport has let go of the body: behind GetBody there may be one shared file.
-func (u *upload) rewind(ctx context.Context) error {
+// transport has let go of the body, for behind GetBody there may be one shared
+// file; but no longer than for so long.
+func (u *upload) rewind(ctx context.Context, patience time.Duration) (err error) {
 	if u.empty() {
 		return nil
 	}
-	if err := u.body.gate.shut(ctx); err != nil {
+	if u.body != nil && !u.body.gate.shut(ctx, patience) {
+		return errStillRead
+	}
+	if !u.repeatable() { // it may have been read on since the attempt ended
+		return errTooLong
+	}
+	if u.req.GetBody != nil {
+		u.spare, err = u.reopen()
 		return err
 	}
-	next := newAttemptBody(u)
-	if u.req.GetBody != nil {
-		source, err := u.req.GetBody()
-		if err != nil {
-			return err
-		}
-		next.source = source
-	} else {
-		next.source = &keeper{upload: u}
-	}
-	u.spare = next
+	u.spare = newAttemptBody(u, &keeper{upload: u})
 	return nil
 }
 
-// next returns the body of the attempt that begins now.
-func (u *upload) next() *attemptBody {
+// next returns the body of the attempt that begins now, nil if there is none.
+func (u *upload) next() io.ReadCloser {
+	if u.empty() {
+		return u.req.Body
+	}
 	next := u.spare
-	if u.body == nil {
+	if u.sent == nil {
 		next = u.first()
 	}
+	u.sent, u.spare = next, nil
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.body, u.spare = next, nil
+	u.body, _ = next.(*attemptBody)
 	return next
 }
 
 // reopens reports whether a body can be read by several attempts at once.
 func (u *upload) reopens() bool { return u.empty() || u.req.GetBody != nil }
 
-// beside returns another body while that of the last attempt may still be read.
-func (u *upload) beside() (*attemptBody, error) {
-	source, err := u.req.GetBody()
-	if err != nil {
-		return nil, err
-	}
-	body := newAttemptBody(u)
-	body.source = source
-	return body, nil
-}
-
 // finish says that no further attempt follows: the caller's body is closed now,
-// or, while the last attempt still reads it, when its transport closes it.
-func (u *upload) finish() {
+// or, while the last attempt still reads it, when its transport closes it. With
+// unwound that transport will not.
+func (u *upload) finish(unwound bool) {
 	if u.empty() {
 		return
 	}
-	if u.body == nil { // nothing was ever sent
+	if u.sent == nil { // nothing was ever sent
 		u.req.Body.Close()
 		return
 	}
 	if u.spare != nil { // nor was this one
 		u.spare.Close()
 	}
+	if unwound {
+		u.sent.Close()
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last = true
-	if u.body.done {
+	if u.body != nil && u.body.done {
 		u.closeSource()
 	}
 }
@@ -152,44 +177,6 @@ func (u *upload) closeSource() {
 		u.req.Body.Close()
 	}
 }
-
-// attemptBody is the request body of one attempt.
-type attemptBody struct {
-	upload *upload
-	gate   *gate
-	source io.Reader
-	done   bool // closed; guarded by upload.mu
-}
-
-func newAttemptBody(u *upload) *attemptBody {
-	return &attemptBody{upload: u, gate: newGate()}
-}
-
-func (b *attemptBody) Read(p []byte) (int, error) {
-	if !b.gate.enter() {
-		return 0, errAttemptOver
-	}
-	defer b.gate.leave()
-	return b.source.Read(p)
-}
-
-func (b *attemptBody) Close() error {
-	b.upload.mu.Lock()
-	again := b.done
-	b.done = true
-	if b == b.upload.body && b.upload.last {
-		b.upload.closeSource()
-	}
-	b.upload.mu.Unlock()
-	if closer, ok := b.source.(io.Closer); ok && !again {
-		return closer.Close()
-	}
-	return nil
-}
-
-// abandon lets the transport of a finished attempt read no further. A Read in
-// progress is waited for.
-func (b *attemptBody) abandon(ctx context.Context) { _ = b.gate.shut(ctx) }
 
 // keeper reads the caller's body from its start, out of what was kept and then
 // from the body itself, and keeps what it reads. Its Close is the upload's.
@@ -222,42 +209,4 @@ func (k *keeper) Read(p []byte) (int, error) {
 	return n, err
 }
 
-var errAttemptOver = errors.New("httpmw: the attempt that this body belongs to is over")
-
-// gate keeps a transport that still holds the body of a finished attempt from
-// reading on. A channel, not a mutex, so that waiting for a Read in progress can
-// be given up.
-type gate struct {
-	free chan struct{} // holds one token while nobody reads
-	over bool          // guarded by the token
-}
-
-func newGate() *gate {
-	g := &gate{free: make(chan struct{}, 1)}
-	g.free <- struct{}{}
-	return g
-}
-
-// enter reports whether a Read may begin; leave ends it.
-func (g *gate) enter() bool {
-	<-g.free
-	if g.over {
-		g.leave()
-		return false
-	}
-	return true
-}
-
-func (g *gate) leave() { g.free <- struct{}{} }
-
-// shut lets no further Read begin and waits for one in progress.
-func (g *gate) shut(ctx context.Context) error {
-	select {
-	case <-g.free:
-		g.over = true
-		g.leave()
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (k *keeper) Close() error { return nil }

@@ -28,7 +28,10 @@ type Hedge struct {
 	// Percentile, in (0, 1), makes the delay the latency that this share of the
 	// target's attempts stayed below in the last minute: 0.95 hedges the slowest
 	// twentieth. Until there are [HedgeSamples] of them the delay is the least
-	// one. Zero is no percentile.
+	// one. An attempt that a hedge overtook counts with the time it had, one that
+	// failed does not count. Zero is no percentile. In an override, what counts is
+	// whether it has one: the share is that of the method's policy, if that has one,
+	// and else the delay is the least one.
 	Percentile float64
 
 	// Extra is how many hedges a call sends at most, each a delay after the one

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 )
 
@@ -77,6 +78,21 @@ func TestH5_ALogHookMayDumpTheRequest(t *testing.T) {
 		require.Equal(t, 200, code)
 		require.Equal(t, 2, dumps)
 		require.Equal(t, "whole", s.script.hits()[1].body)
+	})
+}
+
+// An attempt hook that is given as an option takes the place of the client's.
+func TestH5_AnOptionTakesThePlaceOfTheHooks(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		var ran []int
+		s := start(t, proto, patient(), answers(status(503, "")), httpmw.WithAttemptHook(func(_ *http.Request, n int) error {
+			ran = append(ran, n)
+			return nil
+		}))
+		s.client.PrepareRetry = func(*http.Request) error { return errors.New("is not called") }
+		_, _, err := s.get(t, "/")
+		require.NoError(t, err)
+		require.Equal(t, []int{1, 2, 3}, ran)
 	})
 }
 

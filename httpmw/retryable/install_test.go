@@ -212,8 +212,31 @@ func TestH5_BadInputIsRefusedAndChangesNothing(t *testing.T) {
 	require.EqualError(t, retryable.Install(client, k), "retryable: the client has a kit already")
 }
 
-// The zero Client and one without HTTPClient work, over real sockets.
+// go-retryablehttp itself repeats nothing and rewords nothing, however the client
+// was set up.
+func TestH5_TheLibraryRepeatsNothing(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		s := answers(status(503, "down"))
+		server := memnet.Start(t, proto, s)
+		client := vendor(server.Transport)
+		client.CheckRetry = retryablehttp.ErrorPropagatedRetryPolicy // which makes an error of a status
+		require.NoError(t, retryable.Install(client, kit(t, patient())))
+		require.Zero(t, client.RetryMax)
+		resp, err := client.Get(server.URL)
+		require.NoError(t, err)
+		require.Equal(t, "down", readAll(t, resp))
+		require.Len(t, s.hits(), 3)
+	})
+}
+
+// The zero Client and one without HTTPClient work, over real sockets. It does not
+// begin to share connections with the rest of the program.
 func TestH5_AClientWithNothingSet(t *testing.T) {
+	shared := http.DefaultTransport
+	http.DefaultTransport = transport(func(*http.Request) (*http.Response, error) {
+		return nil, errors.New("the program's own transport")
+	})
+	t.Cleanup(func() { http.DefaultTransport = shared })
 	s := answers(status(503, ""), status(200, "good"))
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -262,6 +285,11 @@ func TestH5_TheStandardClientWorks(t *testing.T) {
 		require.Equal(t, 5, s.Wire.Dials())
 	})
 }
+
+// transport is a base that is a function.
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // Of a chain of redirects the hop that fails is repeated.
 func TestH5_OnlyTheFailingHopIsRepeated(t *testing.T) {

@@ -38,24 +38,3 @@ func TestAllocations(t *testing.T) {
 		}), name)
 	}
 }
-
-// The whole stack around a function that does nothing.
-func BenchmarkDo(b *testing.B) {
-	for name, p := range map[string]holdfast.Policy{
-		"NoLimitOnce":  {Retry: retry.Off(), Timeout: timeout.Off()},
-		"LimitOnce":    {Retry: retry.Off()},
-		"LimitRead":    {},
-		"NoLimitHedge": {Timeout: timeout.Off(), Retry: &retry.Policy{Hedge: retry.Hedge{Percentile: 0.95, Delay: time.Second}}},
-	} {
-		b.Run(name, func(b *testing.B) {
-			k, err := holdfast.New(holdfast.Config{Default: p})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = holdfast.Do(context.Background(), k, read, func(context.Context) (int, error) { return 1, nil })
-			}
-		})
-	}
-}

@@ -181,13 +181,13 @@ func (a *Attempt) ReleasePermit() { a.permit.Release() }
 // Release gives back the permit and the context. It may be called again.
 func (a *Attempt) Release() {
 	a.permit.Release()
-	a.opening.Stop()
-	a.first.Stop()
-	a.idle.Stop()
 	if a.cancel != nil {
 		a.cancel()
 	}
-	if a.cut != nil {
+	if a.cut != nil { // only then are there watches
+		a.opening.Stop()
+		a.first.Stop()
+		a.idle.Stop()
 		a.cut(nil)
 	}
 	if a.seat != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-// Call is one call under way. Adapters make it with [Method.Begin]; it lives on
+// Call is one call under way. Adapters begin it with [Call.Begin]; it lives on
 // their stack and belongs to one goroutine.
 type Call struct {
 	method *Method
@@ -26,7 +26,7 @@ type Call struct {
 
 	fallback *fallback.Policy
 	retry    *retry.Policy
-	limits   timeout.Limits
+	limits   *timeout.Limits // never nil once begun
 
 	*state
 	bucket *retry.Bucket // the state's, or the call's own under an override
@@ -49,24 +49,25 @@ type Terms struct {
 	Override *Override // from a call option; nil if there is none
 }
 
-// Begin begins a call. info.Safety is what the wire declares. The returned
-// context is the one to make attempts with. The error is a bad override's;
-// nothing was admitted then.
-func (m *Method) Begin(ctx context.Context, info call.Info, terms Terms) (Call, context.Context, error) {
+// Begin begins a call of m; c is new. info.Safety is what the wire declares. The
+// returned context is the one to make attempts with. The error is a bad
+// override's; nothing was admitted then.
+func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms) (context.Context, error) {
 	around := surroundingsOf(ctx)
 	override := around.override
 	if terms.Override != nil {
 		override = terms.Override
 	}
 	info.Safety, info.Resource = m.safetyOf(info.Safety), around.resource
-	c := Call{method: m, info: info, keyed: terms.Keyed, stream: terms.Stream, fallback: m.fallback.policy, retry: m.retry.policy, now: mono.Now()}
-	if m.timeout.policy != nil {
-		c.limits = *m.timeout.policy
-	}
+	c.method, c.info, c.keyed, c.stream = m, info, terms.Keyed, terms.Stream
+	c.fallback, c.retry, c.limits, c.now = m.fallback.policy, m.retry.policy, m.timeout.policy, mono.Now()
 	if override != nil {
 		if err := c.override(override); err != nil {
-			return Call{}, ctx, err
+			return ctx, err
 		}
+	}
+	if c.limits == nil {
+		c.limits = noLimits
 	}
 	c.nested = around.nested && c.retry != nil && !c.retry.EvenNested
 	if c.retry != nil && c.retry.IdempotencyKey && !c.keyed && !c.info.Safety.Repeatable() {
@@ -78,8 +79,10 @@ func (m *Method) Begin(ctx context.Context, info call.Info, terms Terms) (Call, 
 		c.bucket = retry.NewBucket(c.retry.Budget) // the policy has none to share
 	}
 	c.hedged = c.mayHedge()
-	return c, around.enter(ctx, c.MayRetry()), nil
+	return around.enter(ctx, c.MayRetry()), nil
 }
+
+var noLimits = new(timeout.Limits)
 
 func (c *Call) override(o *Override) error {
 	if o.Safety != call.SafetyUnknown {
@@ -95,7 +98,7 @@ func (c *Call) override(o *Override) error {
 		c.retry = inForce(o.Retry)
 	}
 	if o.Timeout != nil {
-		c.limits = *o.Timeout
+		c.limits = inForce(o.Timeout)
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 	if err != nil {
 		return none, err
 	}
-	c, ctx, err := m.Begin(ctx, info, Terms{})
+	var c Call
+	ctx, err = c.Begin(ctx, m, info, Terms{})
 	if err != nil {
 		return none, err
 	}

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
@@ -31,7 +32,8 @@ type Method struct {
 	classify func(context.Context, call.Info, call.Result) call.Result
 
 	states *keyed.Registry[*stateSlot]
-	narrow bool // a layer has a scope narrower than the target
+	latest atomic.Pointer[state] // the last look-up made for any target
+	narrow bool                  // a layer has a scope narrower than the target
 }
 
 // layer is one layer in force. policy is nil if it is switched off.

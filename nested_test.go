@@ -74,13 +74,15 @@ func TestR9_AKeyAllowsARepeat(t *testing.T) {
 			require.NoError(t, err)
 			keys := map[string]bool{}
 			for range 2 {
-				c, _, err := m.Default().Begin(t.Context(), call.Info{Target: safety.String(), Safety: safety}, holdfast.Terms{})
+				var c holdfast.Call
+				_, err := c.Begin(t.Context(), m.Default(), call.Info{Target: safety.String(), Safety: safety}, holdfast.Terms{})
 				require.NoError(t, err)
 				require.Equal(t, key, c.Key() != "")
 				keys[c.Key()] = true
 			}
 			require.Equal(t, key, len(keys) == 2, "each call has its own")
-			c, _, err := m.Default().Begin(t.Context(), call.Info{Safety: safety}, holdfast.Terms{Keyed: true})
+			var c holdfast.Call
+			_, err = c.Begin(t.Context(), m.Default(), call.Info{Safety: safety}, holdfast.Terms{Keyed: true})
 			require.NoError(t, err)
 			require.Empty(t, c.Key(), "the caller's own wins")
 		}

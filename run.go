@@ -3,8 +3,6 @@ package holdfast
 import (
 	"context"
 
-	"github.com/holdfast-go/holdfast/breaker"
-	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
@@ -39,7 +37,11 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 	res.Class = call.ServerFault // what a panic leaves standing
 	defer a.Release()
 	defer func() { a.Book(ctx, res) }()
-	res = c.Classify(ctx, a.Judge(ctx, attempt(bounded, n)))
+	end := attempt(bounded, n)
+	if end.Class != call.OK || c.method.classify != nil {
+		end = c.Classify(ctx, a.Judge(ctx, end))
+	}
+	res = end // only now: until here it stands for a panic
 	return res
 }
 
@@ -49,12 +51,8 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 // refused the context is nil and nothing is held. It changes nothing of c, so
 // that attempts may run beside each other.
 func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context.Context, refusal call.Result) {
-	var (
-		err  error
-		free bool
-	)
 	if c.breaker != nil { // CircuitBreaker(
-		if a.ticket, err = breaker.AllowBothAt(c.breaker, c.outerBreaker, c.now); err != nil {
+		if err := a.ticket.AllowAt(c.breaker, c.outerBreaker, c.now); err != nil {
 			return nil, refused(err)
 		}
 	}
@@ -68,9 +66,9 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 	}
 
 	if c.bulkhead != nil { // Bulkhead(
-		if a.permit, free = bulkhead.TryBoth(c.bulkhead, c.outerBulkhead); !free {
+		if !a.permit.Try(c.bulkhead, c.outerBulkhead) {
 			a.ticket.Queued()
-			if a.permit, err = bulkhead.AcquireBoth(a.queue(bounded), c.bulkhead, c.outerBulkhead); err != nil {
+			if err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead); err != nil {
 				a.Book(ctx, call.Result{Class: call.Refused})
 				a.Release()
 				return nil, turnedAway(ctx, err)

@@ -15,6 +15,7 @@ import (
 // has none: nil.
 type state struct {
 	at       mono.Instant // of the look-up
+	target   string
 	breaker  *breaker.Breaker
 	bulkhead *bulkhead.Bulkhead
 	bucket   *retry.Bucket
@@ -39,12 +40,14 @@ func (m *Method) state(info call.Info, now mono.Instant) *state {
 	key := info.Target
 	if m.narrow {
 		key += "|" + info.Method + "|" + info.Resource
+	} else if s := m.latest.Load(); s != nil && s.target == key && now.Sub(s.at) < stateAge {
+		return s // most kits have one target
 	}
 	slot := m.states.For(key, now)
 	if s := slot.Load(); s != nil && now.Sub(s.at) < stateAge {
 		return s
 	}
-	s := &state{at: now}
+	s := &state{at: now, target: info.Target}
 	if l := &m.breaker; l.policy != nil {
 		key, outer := l.level.keys(info, l.policy.Scope == breaker.PerMethod, l.policy.Scope == breaker.TwoLevel)
 		s.breaker = l.level.breakers.ForAt(key, now)
@@ -65,6 +68,7 @@ func (m *Method) state(info call.Info, now mono.Instant) *state {
 		s.latency = m.latencyFor(info, now)
 	}
 	slot.Store(s)
+	m.latest.Store(s)
 	return s
 }
 

@@ -19,29 +19,31 @@ type Pair struct {
 func AllowBoth(first, second *Breaker) (Pair, error) { return AllowBothAt(first, second, mono.Now()) }
 
 // AllowBothAt is AllowBoth for a caller that has read the clock.
-func AllowBothAt(first, second *Breaker, now mono.Instant) (Pair, error) {
-	t1, err := first.AllowAt(now)
-	if second == nil {
-		return Pair{first: Ticket{b: t1.b, ep: t1.ep, at: t1.at, mark: mark{t1.mark.bits}}}, err
+func AllowBothAt(first, second *Breaker, now mono.Instant) (p Pair, err error) {
+	err = p.AllowAt(first, second, now)
+	return // by name: a Pair is not to be copied
+}
+
+// AllowAt is [AllowBothAt] for a Pair that has its place already: an attempt's
+// record need not be copied to. p is the zero Pair, and stays so if it is refused.
+func (p *Pair) AllowAt(first, second *Breaker, now mono.Instant) (err error) {
+	if p.first, err = first.AllowAt(now); err != nil && second != nil {
+		return longer(err, second.RefusalAt(now), now)
 	}
-	if err != nil {
-		return Pair{}, longer(err, second.RefusalAt(now), now)
+	if err != nil || second == nil {
+		return err
 	}
 	admitted := false
 	defer func() {
 		if !admitted {
-			t1.cancel()
+			p.first.cancel() // a hook may panic in the second
 		}
 	}()
-	t2, err := second.AllowAt(now)
-	if err != nil {
-		return Pair{}, err
+	if p.second, err = second.AllowAt(now); err != nil {
+		return err
 	}
 	admitted = true
-	return Pair{
-		first:  Ticket{b: t1.b, ep: t1.ep, at: t1.at, mark: mark{t1.mark.bits}},
-		second: Ticket{b: t2.b, ep: t2.ep, at: t2.at, mark: mark{t2.mark.bits}},
-	}, nil
+	return nil
 }
 
 // longer returns the refusal that lasts longer; the second may be nil. A forced

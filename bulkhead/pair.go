@@ -21,15 +21,22 @@ type Pair struct {
 //
 // All callers must name two bulkheads in the same order: who waits for second
 // holds a permit of first.
-func AcquireBoth(ctx context.Context, first, second *Bulkhead) (Pair, error) {
+func AcquireBoth(ctx context.Context, first, second *Bulkhead) (p Pair, err error) {
+	err = p.Acquire(ctx, first, second)
+	return // by name: a Pair is not to be copied
+}
+
+// Acquire is [AcquireBoth] for a Pair that has its place already: an attempt's
+// record need not be copied to. p is the zero Pair, and stays so if it is refused.
+func (p *Pair) Acquire(ctx context.Context, first, second *Bulkhead) error {
 	var waited time.Duration
 	if first != nil && !first.tryTake() {
 		if first.queue.Load() == 0 {
-			return Pair{}, first.full
+			return first.full
 		}
 		began := mono.Now()
 		if err := first.enter(ctx, 0); err != nil {
-			return Pair{}, err
+			return err
 		}
 		waited = mono.Now().Sub(began)
 	}
@@ -38,25 +45,27 @@ func AcquireBoth(ctx context.Context, first, second *Bulkhead) (Pair, error) {
 			if first != nil {
 				first.release()
 			}
-			return Pair{}, err
+			return err
 		}
 	}
-	return Pair{first: first.permit(), second: second.permit()}, nil
+	p.first, p.second = first.permit(), second.permit()
+	return nil
 }
 
-// TryBoth is [AcquireBoth] for a caller who does not wait: it reports whether the
-// permits were free.
-func TryBoth(first, second *Bulkhead) (_ Pair, free bool) {
+// Try is Acquire for a caller who does not wait: it reports whether the permits
+// were free.
+func (p *Pair) Try(first, second *Bulkhead) bool {
 	if first != nil && !first.tryTake() {
-		return Pair{}, false
+		return false
 	}
 	if second != nil && !second.tryTake() {
 		if first != nil {
 			first.release()
 		}
-		return Pair{}, false
+		return false
 	}
-	return Pair{first: first.permit(), second: second.permit()}, true
+	p.first, p.second = first.permit(), second.permit()
+	return true
 }
 
 // Book is [Permit.Book] for both.

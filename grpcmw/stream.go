@@ -31,7 +31,7 @@ func (i *Interceptors) stream(ctx context.Context, desc *grpc.StreamDesc, cc *gr
 
 func (i *Interceptors) openStream(ctx context.Context, r *record, route *route, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer) (_ grpc.ClientStream, err error) {
 	info := call.Info{Target: i.targetOf(cc), Method: route.name, Safety: route.declared}
-	r.call, r.ctx, err = route.policy.Begin(ctx, info, holdfast.Terms{Keyed: keyed(ctx), Stream: true, Override: r.options.override})
+	r.ctx, err = r.call.Begin(ctx, route.policy, info, holdfast.Terms{Keyed: keyed(ctx), Stream: true, Override: r.options.override})
 	if err != nil {
 		return nil, &statusError{err: err, bad: true}
 	}

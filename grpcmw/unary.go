@@ -30,7 +30,8 @@ func (i *Interceptors) unary(ctx context.Context, method string, req, reply any,
 
 func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options *callOptions) error {
 	info := call.Info{Target: i.targetOf(cc), Method: r.name, Safety: r.declared}
-	c, ctx, err := r.policy.Begin(ctx, info, holdfast.Terms{Keyed: keyed(ctx), Override: options.override})
+	var c holdfast.Call
+	ctx, err := c.Begin(ctx, r.policy, info, holdfast.Terms{Keyed: keyed(ctx), Override: options.override})
 	if err != nil {
 		return &statusError{err: err, bad: true}
 	}

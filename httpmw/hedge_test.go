@@ -125,7 +125,7 @@ func TestD081_TheWinnersBodyLives(t *testing.T) {
 			require.NoError(t, err)
 			server := memnet.Start(t, proto, g)
 			client := &http.Client{Transport: httpmw.NewTransport(server.Transport, k)}
-			for range 100 {
+			for range 30 {
 				resp, err := client.Get(server.URL)
 				require.NoError(t, err)
 				got, err := io.ReadAll(resp.Body)

@@ -54,12 +54,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	method, name := t.table.find(req)
 	info := call.Info{Target: target(req.URL), Method: name, Safety: safetyOf(req.Method)}
-	c, ctx, err := method.Begin(req.Context(), info, holdfast.Terms{Keyed: keyed(req.Header)})
+	c := new(holdfast.Call)
+	ctx, err := c.Begin(req.Context(), method, info, holdfast.Terms{Keyed: keyed(req.Header)})
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	x := &exchange{transport: t, call: &c, req: req, upload: newUpload(req, t.options.bufferLimit, &c)}
+	x := &exchange{transport: t, call: c, req: req, upload: newUpload(req, t.options.bufferLimit, c)}
 	unwound := true
 	defer func() { x.close(unwound) }() // a panic or a Goexit included
 	attempt := x.attempt

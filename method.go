@@ -30,6 +30,7 @@ type Method struct {
 	timeout  layer[timeout.Limits]
 	bulkhead layer[bulkhead.Config]
 	classify func(context.Context, call.Info, call.Result) call.Result
+	hooks    *Hooks // the kit's
 
 	states *keyed.Registry[*stateSlot]
 	latest atomic.Pointer[state] // the last look-up made for any target
@@ -55,7 +56,7 @@ type source struct {
 func (k *Kit) resolve(key string, chain []source) *Method {
 	sources := append(append([]source(nil), chain...),
 		source{"", "Default", k.config.Default}, source{"", "Standard", Standard()})
-	m := &Method{key: key, field: sources[0].field}
+	m := &Method{key: key, field: sources[0].field, hooks: &k.config.Hooks}
 	m.fallback = pick(k, sources, func(p Policy) *fallback.Policy { return p.Fallback })
 	m.retry = pick(k, sources, func(p Policy) *retry.Policy { return p.Retry })
 	m.breaker = pick(k, sources, func(p Policy) *breaker.Config { return p.Breaker })

@@ -81,7 +81,7 @@ func (c *Call) Race(ctx context.Context, held bool, lane func(n int) Lane) call.
 	defer r.abort()
 
 	first, refusal := r.admit(c.attempts, false)
-	c.note(r.racers[0].lane.Held(), first != nil)
+	c.note(ctx, r.racers[0].lane.Held(), first != nil)
 	if first == nil {
 		r.end(nil)
 		return refusal

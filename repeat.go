@@ -78,6 +78,19 @@ func (c *Call) decide(ctx context.Context, res call.Result) retry.Decision {
 	})
 }
 
+// tellRetry calls the hook. Should it panic, the attempt is given up unsent.
+func (c *Call) tellRetry(ctx context.Context, a *Attempt) {
+	told := false
+	defer func() {
+		if !told {
+			defer a.Release()
+			a.Book(ctx, call.Result{Class: call.Refused})
+		}
+	}()
+	c.method.hooks.Retry(ctx, Retry{Info: c.info, Attempt: c.attempts, After: c.last, Delay: c.delay})
+	told = true
+}
+
 // refusal returns what the breaker would answer to the next attempt, nil for
 // yes. It takes nothing.
 func (c *Call) refusal() error {

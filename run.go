@@ -25,7 +25,7 @@ func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int)
 func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call.Result) (res call.Result) {
 	var a Attempt
 	bounded, refusal := c.open(ctx, &a, false)
-	c.note(&a, bounded != nil)
+	c.note(ctx, &a, bounded != nil)
 	if bounded == nil {
 		return refusal
 	}
@@ -79,14 +79,20 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 	return bounded, call.Result{}
 }
 
-// note remembers for Next what became of the attempt's admission.
-func (c *Call) note(a *Attempt, admitted bool) { c.admitted, c.probe = admitted, a.Probe() }
+// note remembers for Next what became of the attempt's admission, and tells of a
+// repeat.
+func (c *Call) note(ctx context.Context, a *Attempt, admitted bool) {
+	c.admitted, c.probe = admitted, a.Probe()
+	if admitted && c.attempts > 1 && c.method.hooks.Retry != nil {
+		c.tellRetry(ctx, a)
+	}
+}
 
 // OpenHeld admits one attempt that outlives the function that makes it. If it is
 // refused the context is nil and nothing is held. It is for the adapter then to
 // call a.Book and a.Release.
 func (c *Call) OpenHeld(ctx context.Context, a *Attempt) (held context.Context, refusal call.Result) {
 	held, refusal = c.open(ctx, a, true)
-	c.note(a, held != nil)
+	c.note(ctx, a, held != nil)
 	return held, refusal
 }

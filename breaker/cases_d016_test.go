@@ -113,6 +113,7 @@ func TestD025_TheCooldownIsSpread(t *testing.T) {
 	require.Greater(t, high-low, 3200*ms, "spread over 80 % of the range")
 }
 
+// B9: the share of calls admitted after a recovery follows the planned line.
 func TestD026_TheRampFollowsItsLine(t *testing.T) {
 	c := p0()
 	c.RampUp, c.RampFrom = 10*time.Second, 0.1

@@ -10,11 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/holdfast-go/holdfast/breaker"
-	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
-	"github.com/holdfast-go/holdfast/retry"
-	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // evidence is what is known of an attempt beside its error.
@@ -39,7 +36,7 @@ func classify(ctx context.Context, err error, ev evidence) call.Result {
 	case closedHere(err):
 		res.Class = call.Permanent
 		return res
-	case refusedInside(err):
+	case holdfast.Refused(err):
 		res.Class = call.Refused
 		return res
 	case ev.madeHere(code, text):
@@ -89,16 +86,6 @@ func codeOf(err error) (codes.Code, string) {
 		return st.Code(), st.Message()
 	}
 	return codes.Unknown, err.Error()
-}
-
-// refusedInside reports whether a kit further in turned the call away without
-// having made an attempt.
-func refusedInside(err error) bool {
-	if !errors.Is(err, breaker.ErrOpen) && !errors.Is(err, bulkhead.ErrFull) && !errors.Is(err, timeout.ErrFloor) {
-		return false
-	}
-	_, stopped := errors.AsType[*retry.StoppedError](err)
-	return !stopped
 }
 
 // gRPC repeats a stream that the server refused once by itself. If that is

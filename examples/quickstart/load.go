@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/breaker"
-	"github.com/holdfast-go/holdfast/bulkhead"
-	"github.com/holdfast-go/holdfast/retry"
-	"github.com/holdfast-go/holdfast/timeout"
+	"github.com/holdfast-go/holdfast"
 )
 
 // outcome is how a call ended for its caller.
@@ -120,13 +116,10 @@ func choose(n int) request {
 // outcomeOf tells a refusal from a failure. A call that ended short of its
 // attempts because of the kit did fail at the server before.
 func outcomeOf(err error) outcome {
-	var stopped *retry.StoppedError
 	switch {
 	case err == nil:
 		return ok
-	case errors.As(err, &stopped):
-		return failed
-	case errors.Is(err, breaker.ErrOpen), errors.Is(err, bulkhead.ErrFull), errors.Is(err, timeout.ErrFloor):
+	case holdfast.Refused(err):
 		return refused
 	}
 	return failed

@@ -157,7 +157,7 @@ func (b *Breaker) allow(now mono.Instant, forced bool) (Ticket, error) {
 // await returns once whoever holds the lock for a transition has made it.
 func (b *Breaker) await() {
 	b.mu.Lock()
-	//nolint:staticcheck // The lock is taken only to wait for its holder.
+	//lint:ignore SA2001 The lock is taken only to wait for its holder.
 	b.mu.Unlock()
 }
 

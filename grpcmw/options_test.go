@@ -51,9 +51,7 @@ func TestBadArgumentsGetAnError(t *testing.T) {
 	fine := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
 	require.NoError(t, i.Unary()(t.Context(), "", nil, nil, nil, fine))
 	require.NoError(t, i.Unary()(t.Context(), "no slash", nil, nil, nil, fine))
-	//nolint:staticcheck // A nil context is what is tested.
 	require.ErrorContains(t, i.Unary()(nil, method, nil, nil, nil, fine), "context is nil")
-	//nolint:staticcheck // The same.
 	_, err = i.Stream()(nil, serverStream, nil, method, nil)
 	require.ErrorContains(t, err, "context is nil")
 	_, err = i.Stream()(t.Context(), serverStream, nil, method, func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {

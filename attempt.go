@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
@@ -52,7 +53,17 @@ func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 
 // hold returns the context of an attempt that outlives the function that makes
 // it. Its deadline stays the caller's; the watches end it sooner if they fire.
-func (a *Attempt) hold(ctx context.Context, first timeout.Bound) context.Context {
+//
+// Where the caller's deadline is sooner than all of them there is nothing to end
+// it for, and it may be the caller's own; not a stream's, which lives on until its
+// context ends.
+func (a *Attempt) hold(ctx context.Context, now mono.Instant, first timeout.Bound, idle time.Duration, stream bool) context.Context {
+	if deadline, ok := ctx.Deadline(); ok && !stream {
+		left := mono.Of(deadline).Sub(now)
+		if !a.bound.Sooner(left) && !first.Sooner(left) && (idle == 0 || left <= idle) {
+			return ctx
+		}
+	}
 	held, cancel := context.WithCancelCause(ctx)
 	a.cut = cancel
 	a.opening = a.bound.Watch(cancel)
@@ -72,7 +83,7 @@ func (a *Attempt) Delivered() error { return expired(a.first.Stop()) }
 // [Attempt.BeginWait] to [Attempt.EndWait]. known says that it is a body whose
 // length is known.
 func (c *Call) WatchIdle(a *Attempt, known bool) {
-	if known || !c.limits.IdleKnownLength {
+	if a.cut != nil && (known || !c.limits.IdleKnownLength) {
 		a.idle = timeout.NewIdle(c.limits.Idle, a.cut)
 	}
 }

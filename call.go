@@ -34,6 +34,7 @@ type Call struct {
 	end      mono.Instant // of Total; meaningful if limits.Total > 0
 	now      mono.Instant // the last reading of the clock
 	attempts int          // begun so far
+	before   int          // of them, before the back-off began anew
 	admitted bool         // the last attempt was, and not refused
 	probe    bool         // and it was one
 	raced    bool         // a hedge was sent: nothing is repeated any more

@@ -40,6 +40,9 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 	if !c.wait(ctx, d.Delay, prepare) {
 		return false
 	}
+	if res.Exact {
+		c.before = c.attempts
+	}
 	c.attempts++
 	return true
 }
@@ -72,7 +75,7 @@ func (c *Call) decide(ctx context.Context, res call.Result) retry.Decision {
 	}
 	c.now = mono.Now()
 	return c.retry.Next(retry.Input{
-		Attempt: c.attempts, Result: res, Safety: c.info.Safety, Keyed: c.keyed, Probe: c.probe, Nested: c.nested,
+		Attempt: c.attempts, Before: c.before, Result: res, Safety: c.info.Safety, Keyed: c.keyed, Probe: c.probe, Nested: c.nested,
 		CallerDone: ctx.Err() != nil, Left: c.left(ctx), Refusal: c.refusal(),
 		Bucket: c.bucket, Now: c.now, PrevDelay: c.delay, U: 1 - rand.Float64(),
 	})

@@ -59,7 +59,7 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 
 	a.bucket, a.bound = c.bucket, c.bound(a) // Timeout(
 	if held {
-		bounded = a.hold(ctx, c.firstMessage())
+		bounded = a.hold(ctx, c.now, c.firstMessage(), c.limits.Idle, c.stream)
 	} else {
 		bounded, a.cancel, a.own = a.bound.Context(ctx, c.now)
 		a.until = c.now.Add(a.bound.Left)

@@ -45,6 +45,10 @@ type Result struct {
 	// it did not ask.
 	RetryAfter time.Duration
 
+	// Exact says that RetryAfter, be it zero, is the wait before a repeat and not
+	// the least one, and that the back-off begins anew after it (gRPC's pushback).
+	Exact bool
+
 	// NotSent says that the request provably never reached the dependency, so
 	// that repeating it is safe whatever it does. In doubt it is false.
 	NotSent bool

@@ -28,9 +28,9 @@ func safetyOf(method string) call.Safety {
 	return call.SafetyUnknown
 }
 
-// keyed reports whether the request carries an idempotency key, by the rule of
+// hasKey reports whether the request carries an idempotency key, by the rule of
 // net/http itself.
-func keyed(h http.Header) bool {
+func hasKey(h http.Header) bool {
 	return len(h["Idempotency-Key"]) > 0 || len(h["X-Idempotency-Key"]) > 0
 }
 
@@ -42,11 +42,7 @@ func ofResponse(resp *http.Response) call.Result {
 		res.Class = call.TimedOut
 	case http.StatusTooManyRequests, http.StatusTooEarly:
 		res.Class = call.Throttled
-		res.RetryAfter = retryAfter(resp.Header)
-	case http.StatusServiceUnavailable:
-		res.Class = call.Unavailable
-		res.RetryAfter = retryAfter(resp.Header)
-	case http.StatusBadGateway:
+	case http.StatusBadGateway, http.StatusServiceUnavailable:
 		res.Class = call.Unavailable
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
 		res.Class, res.NoRetry = call.ServerFault, true

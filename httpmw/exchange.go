@@ -10,26 +10,29 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/retry"
 )
 
 // exchange is one call under way: the attempts at one request.
 type exchange struct {
 	transport *Transport
-	call      *holdfast.Call
+	call      holdfast.Call
 	req       *http.Request
 	upload    upload
-	answer    *answer // the last attempt's, nil if it brought none
+	lane      lane    // the last attempt, unless it raced
+	answer    *answer // its, nil if it brought none
 }
 
 // attempt makes one attempt. What it leaves open, the answer holds.
 func (x *exchange) attempt(ctx context.Context) (res call.Result) {
-	l := lane{exchange: x, holder: &holder{ctx: ctx}, n: x.call.Attempt()}
-	held, refusal := x.call.OpenHeld(ctx, &l.holder.attempt)
+	h := &holder{ctx: ctx}
+	held, refusal := x.call.OpenHeld(ctx, &h.attempt)
 	if held == nil {
 		return refusal
 	}
-	res = l.Run(held)
-	x.answer = l.answer
+	x.lane = lane{exchange: x, holder: h, n: x.call.Attempt()}
+	res = x.lane.Run(held)
+	x.answer = x.lane.answer
 	return res
 }
 
@@ -108,6 +111,9 @@ func (x *exchange) classify(h *holder, resp *http.Response, err error, trace *se
 		resp = nil // of no use: a limit has passed since
 	default:
 		res = ofResponse(resp)
+		if x.transport.options.asksOn[res.Code] {
+			res.RetryAfter = retryAfter(resp.Header)
+		}
 		if final := x.transport.options.finalBy; final != "" && len(resp.Header[final]) > 0 {
 			res.NoRetry = true
 		}
@@ -118,9 +124,19 @@ func (x *exchange) classify(h *holder, resp *http.Response, err error, trace *se
 	}
 	res = x.call.Classify(h.ctx, res)
 	if !x.upload.repeatable() {
+		x.tellTooLong(res)
 		res.NoRetry = true
 	}
 	return res
+}
+
+// tellTooLong tells of an attempt that is not repeated for the length of its body
+// alone.
+func (x *exchange) tellTooLong(res call.Result) {
+	o := &x.transport.options
+	if o.onTooLong != nil && x.call.MayRepeat() && retry.Repeatable(res, call.ReadOnly, true) {
+		o.onTooLong(x.call.Info().Method, o.bufferLimit)
+	}
 }
 
 // isCanceled reports whether the caller has cancelled in the old way.

@@ -99,10 +99,10 @@ func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
 // opened ends the limits that the headers and the first byte of the body end. If
 // one has passed before, the attempt's context is cancelled and the response of
 // no use.
-func (h *holder) opened(resp *http.Response) error {
+func (h *holder) opened(resp *http.Response, arrived func(*http.Response, []byte) bool) error {
 	err := h.attempt.Opened()
 	if err == nil && h.attempt.AwaitsFirst() && !bodyless(resp) && ofResponse(resp).Class == call.OK && !isSwitch(resp) {
-		err = awaitFirst(resp)
+		err = awaitFirst(resp, arrived)
 	}
 	if late := h.attempt.Delivered(); late != nil {
 		err = late
@@ -111,42 +111,6 @@ func (h *holder) opened(resp *http.Response) error {
 		resp.Body.Close()
 	}
 	return err
-}
-
-// awaitFirst reads the first bytes of a body and puts them back. An empty body
-// has arrived whole.
-func awaitFirst(resp *http.Response) error {
-	var buf [512]byte
-	for {
-		n, err := resp.Body.Read(buf[:])
-		if n > 0 || err == io.EOF {
-			resp.Body = &prefixed{append([]byte(nil), buf[:n]...), err, resp.Body}
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// prefixed is a body whose first bytes, and the error that came with them, were
-// read already.
-type prefixed struct {
-	first []byte
-	err   error
-	io.ReadCloser
-}
-
-func (b *prefixed) Read(p []byte) (int, error) {
-	if len(b.first) > 0 {
-		n := copy(p, b.first)
-		b.first = b.first[n:]
-		return n, nil
-	}
-	if b.err != nil {
-		return 0, b.err
-	}
-	return b.ReadCloser.Read(p)
 }
 
 func isSwitch(resp *http.Response) bool {

@@ -57,7 +57,7 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 	}
 	resp, err = sound(x.transport.base.RoundTrip(out))
 	if err == nil {
-		err = h.opened(resp)
+		err = h.opened(resp, x.transport.options.first)
 	}
 	res = x.classify(h, resp, err, trace)
 	settled = true

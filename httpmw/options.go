@@ -22,10 +22,15 @@ type options struct {
 	numberIn    string // header for the attempt's number, "" for none
 	finalBy     string // header that forbids a repeat, "" for none
 	onPanic     func(method string, value any, stack []byte)
+	onTooLong   func(method string, limit int64)
+	first       func(resp *http.Response, read []byte) bool
+	asksOn      map[int]bool // statuses on which Retry-After is read
 }
 
 func collect(opts []Option) (options, error) {
-	o := options{bufferLimit: DefaultBufferLimit}
+	o := options{bufferLimit: DefaultBufferLimit, asksOn: map[int]bool{
+		http.StatusTooEarly: true, http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true,
+	}}
 	var faults check.Faults
 	for _, apply := range opts {
 		if apply != nil {
@@ -45,6 +50,45 @@ func WithBufferLimit(bytes int64) Option {
 			faults.Add("WithBufferLimit", bytes, "must not be negative")
 		}
 		o.bufferLimit = bytes
+	}
+}
+
+// WithBodyTooLongHook sets a function that is told when a failed attempt is not
+// repeated only because more of its body was sent than the buffer limit lets the
+// kit keep. method is the route, as metrics name it.
+func WithBodyTooLongHook(tell func(method string, limit int64)) Option {
+	return func(o *options, faults *check.Faults) {
+		if tell == nil {
+			faults.Add("WithBodyTooLongHook", nil, "must not be nil")
+		}
+		o.onTooLong = tell
+	}
+}
+
+// WithFirstMessage sets what counts as the first message of a response body, for
+// Timeout.FirstMessage: arrived is asked after each piece, with all that was read
+// so far, and says whether the message is there. It sees at most 64 KiB; a body
+// that is longer, or ends, has arrived. Without it the first byte counts. See
+// [FirstEvent].
+func WithFirstMessage(arrived func(resp *http.Response, read []byte) bool) Option {
+	return func(o *options, faults *check.Faults) {
+		if arrived == nil {
+			faults.Add("WithFirstMessage", nil, "must not be nil")
+		}
+		o.first = arrived
+	}
+}
+
+// WithRetryAfterOn adds statuses on which the header Retry-After is heeded. By
+// default these are 425, 429 and 503.
+func WithRetryAfterOn(statuses ...int) Option {
+	return func(o *options, faults *check.Faults) {
+		for _, status := range statuses {
+			if status < 400 || status > 599 {
+				faults.Add("WithRetryAfterOn", status, "is no status of a failure, 400 to 599")
+			}
+			o.asksOn[status] = true
+		}
 	}
 }
 

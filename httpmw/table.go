@@ -78,20 +78,6 @@ func methodOf(req *http.Request) string {
 	return req.Method
 }
 
-// target names the dependency of a URL: scheme, host and port.
-func target(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	if u.Port() == "" {
-		switch u.Scheme {
-		case "http":
-			host = strings.TrimSuffix(host, ":") + ":80"
-		case "https":
-			host = strings.TrimSuffix(host, ":") + ":443"
-		}
-	}
-	return u.Scheme + "://" + host
-}
-
 // protocol is how HTTP names methods: patterns in http.ServeMux's syntax.
 var protocol = wire.Protocol{
 	Name: "http",

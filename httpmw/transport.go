@@ -1,6 +1,7 @@
 package httpmw
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast"
@@ -14,6 +15,7 @@ import (
 type Transport struct {
 	base    http.RoundTripper
 	table   *table
+	targets targets
 	options options
 }
 
@@ -32,7 +34,7 @@ func New(base http.RoundTripper, k *holdfast.Kit, opts ...Option) (*Transport, e
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &Transport{base, table, o}, nil
+	return &Transport{base: base, table: table, options: o}, nil
 }
 
 // NewTransport is [New] for a table that is known to be right, such as a literal
@@ -53,25 +55,31 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	method, name := t.table.find(req)
-	info := call.Info{Target: target(req.URL), Method: name, Safety: safetyOf(req.Method)}
-	c := new(holdfast.Call)
-	ctx, err := c.Begin(req.Context(), method, info, holdfast.Terms{Keyed: keyed(req.Header)})
+	info := call.Info{Target: t.targets.of(req.URL), Method: name, Safety: safetyOf(req.Method)}
+	x := &exchange{transport: t, req: req}
+	ctx, err := x.call.Begin(req.Context(), method, info, holdfast.Terms{Keyed: hasKey(req.Header)})
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	x := &exchange{transport: t, call: c, req: req, upload: newUpload(req, t.options.bufferLimit, c)}
+	x.upload.begin(req, t.options.bufferLimit, &x.call)
 	unwound := true
 	defer func() { x.close(unwound) }() // a panic or a Goexit included
-	attempt := x.attempt
-	if c.Hedged() && x.upload.reopens() {
-		attempt = x.race
+	races := x.call.Hedged() && x.upload.reopens()
+	var prepare func(context.Context) error
+	if x.call.MayRetry() {
+		prepare = x.prepare
 	}
-	for res := (call.Result{}); c.Next(ctx, res, x.prepare); {
-		res = attempt(ctx)
+	for res := (call.Result{}); x.call.Next(ctx, res, prepare); {
+		if races {
+			res = x.race(ctx)
+		} else {
+			res = x.attempt(ctx)
+		}
 	}
 	resp, err := x.finish(ctx)
 	unwound = false
+	x.lane, x.answer = lane{}, nil // what net/http keeps of the request keeps x
 	return resp, err
 }
 

@@ -32,11 +32,12 @@ type upload struct {
 	closed bool         // req.Body is, or is an attempt's to close
 }
 
-func newUpload(req *http.Request, limit int64, c *holdfast.Call) upload {
-	if !c.MayRepeat() {
-		limit = 0 // it may be repeated only if nothing of it was read
+func (u *upload) begin(req *http.Request, limit int64, c *holdfast.Call) {
+	u.req = req
+	u.plain = !c.MayRetry() && inMemory(req.Body)
+	if c.MayRepeat() { // else it may be repeated only if nothing of it was read
+		u.limit = limit
 	}
-	return upload{req: req, limit: limit, plain: !c.MayRetry() && inMemory(req.Body)}
 }
 
 // empty reports whether there is no body to send.

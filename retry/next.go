@@ -16,6 +16,10 @@ type Input struct {
 	// Attempt is how many attempts have been made, at least 1.
 	Attempt int
 
+	// Before is how many of the attempts came before the back-off began anew.
+	// Zero is none.
+	Before int
+
 	// Result is the verdict on the last of them.
 	Result call.Result
 
@@ -90,7 +94,14 @@ func (p *Policy) Next(in Input) Decision {
 	if in.Result.RetryAfter > f.RetryAfterCap {
 		return Decision{Reason: ErrRetryAfter}
 	}
-	delay := f.Backoff.delayAfter(in.Result.RetryAfter, in.Attempt, in.PrevDelay, in.U)
+	delay := in.Result.RetryAfter
+	if !in.Result.Exact {
+		n, prev := in.Attempt-in.Before, in.PrevDelay
+		if n == 1 {
+			prev = 0 // that was another back-off's
+		}
+		delay = f.Backoff.delayAfter(in.Result.RetryAfter, n, prev, in.U)
+	}
 	if delay >= in.Left {
 		return Decision{Reason: ErrNoTime}
 	}

@@ -25,6 +25,9 @@ func (b Bound) Nearer(limit string, whole time.Duration) Bound {
 	return b
 }
 
+// Sooner reports whether the bound passes before that long.
+func (b Bound) Sooner(left time.Duration) bool { return b.Left > 0 && b.Left < left }
+
 // Error returns the error that says this limit has passed.
 func (b Bound) Error() *Error { return &Error{Limit: b.Limit, After: b.Whole} }
 
@@ -48,9 +51,10 @@ func nothing() {}
 // it cancels that context unless it is stopped in time. It costs a timer and no
 // goroutine. A nil Watch is valid and never fires.
 type Watch struct {
-	timer *time.Timer
-	err   *Error
-	state atomic.Uint32 // watchRuns, then one of the others for ever
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
+	bound  Bound
+	state  atomic.Uint32 // watchRuns, then one of the others for ever
 }
 
 const (
@@ -65,13 +69,15 @@ func (b Bound) Watch(cancel context.CancelCauseFunc) *Watch {
 	if b.Left <= 0 {
 		return nil
 	}
-	w := &Watch{err: b.Error()}
-	w.timer = time.AfterFunc(b.Left, func() {
-		if w.state.CompareAndSwap(watchRuns, watchFired) {
-			cancel(w.err)
-		}
-	})
+	w := &Watch{cancel: cancel, bound: b}
+	w.timer = time.AfterFunc(b.Left, w.fire)
 	return w
+}
+
+func (w *Watch) fire() {
+	if w.state.CompareAndSwap(watchRuns, watchFired) {
+		w.cancel(w.bound.Error())
+	}
 }
 
 // Stop ends the limit. It returns nil if it ended in time, and else the error:
@@ -85,7 +91,7 @@ func (w *Watch) Stop() *Error {
 		w.timer.Stop()
 	}
 	if w.state.Load() == watchFired {
-		return w.err
+		return w.bound.Error()
 	}
 	return nil
 }

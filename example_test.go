@@ -333,6 +333,29 @@ func ExampleDo() {
 	// Output: 42 <nil>
 }
 
+func ExampleKit_Breakers() {
+	kit, err := holdfast.New(holdfast.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	info := call.Info{Target: "orders-db", Method: "count"}
+	count := func(context.Context) (int, error) { return 42, nil }
+	_, _ = holdfast.Do(context.Background(), kit, info, count) // the first call makes the breaker
+
+	for name, b := range kit.Breakers() {
+		if name == "orders-db" {
+			b.ForceOpen("migration until 14:00")
+			fmt.Println(name, b.State())
+		}
+	}
+
+	_, err = holdfast.Do(context.Background(), kit, info, count)
+	fmt.Println(err)
+	// Output:
+	// orders-db forced_open
+	// breaker: orders-db is forced open: migration until 14:00
+}
+
 func Example_fallback() {
 	server := answering(http.StatusServiceUnavailable)
 	defer server.Close()

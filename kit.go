@@ -2,9 +2,11 @@ package holdfast
 
 import (
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/internal/keyed"
 	"github.com/holdfast-go/holdfast/retry"
 )
@@ -49,5 +51,29 @@ func New(c Config) (*Kit, error) {
 
 // Name returns Config.Name, or its default.
 func (k *Kit) Name() string { return k.config.Name }
+
+// Breakers ranges over the kit's breakers by name, in no order: to force one open,
+// say, or to show them. A breaker is made by the first call that needs it, and
+// may be dropped again once nothing would be missed of it; ask anew rather than
+// keep one.
+func (k *Kit) Breakers() iter.Seq2[string, *breaker.Breaker] {
+	k.mu.Lock()
+	var groups []*breaker.Group
+	for _, l := range k.levels {
+		if l.breakers != nil {
+			groups = append(groups, l.breakers)
+		}
+	}
+	k.mu.Unlock()
+	return func(yield func(string, *breaker.Breaker) bool) {
+		for _, g := range groups {
+			for name, b := range g.All() {
+				if !yield(name, b) {
+					return
+				}
+			}
+		}
+	}
+}
 
 func entryField(name string) string { return fmt.Sprintf("Methods[%q]", name) }

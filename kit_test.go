@@ -2,7 +2,9 @@ package holdfast_test
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -349,4 +351,37 @@ func TestT5_ExplainNamesWhatBoundsEachWait(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "only the caller's context", e.Waits[0].Bound)
 	require.Equal(t, "only the caller's context", e.Waits[1].Bound)
+}
+
+// B10: an operator reaches the kit's breakers by name and forces one open; no
+// clock ends that (D013).
+func TestB10_AnOperatorForcesAKitsBreakerOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		k, err := holdfast.New(holdfast.Config{Default: p, Methods: map[string]holdfast.Policy{"own": {Breaker: p.Breaker}}})
+		require.NoError(t, err)
+		for _, method := range []string{"select", "own"} {
+			_, err = do(t.Context(), k, call.Info{Target: "db", Method: method}, answers(ok))
+			require.NoError(t, err)
+		}
+		breakers := maps.Collect(k.Breakers())
+		require.Equal(t, []string{"db", "db|own"}, slices.Sorted(maps.Keys(breakers)))
+		for range k.Breakers() {
+			break // a range may end early
+		}
+
+		breakers["db"].ForceOpen("maintenance")
+		time.Sleep(time.Hour)
+		_, err = do(t.Context(), k, read, answers(ok))
+		var open *breaker.OpenError
+		require.ErrorAs(t, err, &open)
+		require.True(t, open.Forced())
+		require.Equal(t, "maintenance", open.Note())
+		_, err = do(t.Context(), k, call.Info{Target: "db", Method: "own"}, answers(ok))
+		require.NoError(t, err)
+
+		breakers["db"].Reset()
+		_, err = do(t.Context(), k, read, answers(ok))
+		require.NoError(t, err)
+	})
 }

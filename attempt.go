@@ -29,6 +29,7 @@ type Attempt struct {
 	bound  timeout.Bound
 	until  mono.Instant
 	own    bool
+	hasty  bool        // a probe for which the call has less time than a probe gets
 	booked atomic.Bool // in any case; it stands here to save room
 
 	// Where the attempt outlives the function, watches limit its first part and
@@ -167,7 +168,7 @@ func (a *Attempt) Book(ctx context.Context, res call.Result) {
 		return
 	}
 	verdict := verdictOf(res.Class)
-	if res.Class == call.TimedOut && a.ticket.Probe() && callerDone(ctx) {
+	if res.Class == call.TimedOut && a.ticket.Probe() && (callerDone(ctx) || a.hasty && errors.Is(res.Err, timeout.ErrExceeded)) {
 		// A probe is judged by the dependency's answer or by its own limit, not
 		// by how long its caller cares to wait.
 		verdict = breaker.Neutral
@@ -180,6 +181,12 @@ func (a *Attempt) Book(ctx context.Context, res call.Result) {
 		a.permit.Book(verdict != breaker.Success) // for its limit, throttled is too much load
 	}
 	a.ticket.DoneAt(breaker.Outcome{Verdict: verdict, RetryAfter: res.RetryAfter}, now)
+}
+
+// giveUp ends an attempt that was admitted and is not made.
+func (a *Attempt) giveUp(ctx context.Context) {
+	defer a.Release() // a hook may panic in Book
+	a.Book(ctx, call.Result{Class: call.Refused})
 }
 
 // AwaitsFirst reports whether a limit on the first message runs.

@@ -59,7 +59,10 @@ func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms
 	if terms.Override != nil {
 		override = terms.Override
 	}
-	info.Safety, info.Resource = m.safetyOf(info.Safety), around.resource
+	info.Safety = m.safetyOf(info.Safety)
+	if around.resource != "" {
+		info.Resource = around.resource
+	}
 	c.method, c.info, c.keyed, c.stream = m, info, terms.Keyed, terms.Stream
 	c.fallback, c.retry, c.limits, c.now = m.fallback.policy, m.retry.policy, m.timeout.policy, mono.Now()
 	if override != nil {
@@ -201,14 +204,19 @@ func callerEnd(ctx context.Context) call.Result {
 // bound returns the nearest limit of an attempt that begins now.
 func (c *Call) bound(a *Attempt) timeout.Bound {
 	b := c.total()
-	if a.ticket.Probe() {
-		b = b.Nearer("ProbeTimeout", a.ticket.ProbeLimit())
-		if c.method.breaker.policy.ProbeTimeout > 0 {
-			return b
-		}
-		// It was not set, and so is the limit of an attempt: of this method's.
+	if !a.ticket.Probe() {
+		return b.Nearer("Attempt", c.limits.Attempt)
 	}
-	return b.Nearer("Attempt", c.limits.Attempt)
+	b = b.Nearer("ProbeTimeout", a.ticket.ProbeLimit())
+	if c.method.breaker.policy.ProbeTimeout == 0 {
+		// It was not set, and so is the limit of an attempt: of this method's.
+		b = b.Nearer("Attempt", c.limits.Attempt)
+	}
+	// What an override or the attempts before have left of the time is this
+	// call's own affair.
+	own := c.limits != c.method.timeout.policy
+	a.hasty = b.Limit == "Total" && (own || c.attempts > 1) || b.Limit == "Attempt" && own
+	return b
 }
 
 // total returns what is left of Total.

@@ -102,6 +102,10 @@ func (c *Call) Race(ctx context.Context, held bool, lane func(n int) Lane) call.
 	for left := hedge.Extra; r.running > 0; {
 		select {
 		case <-timer.C:
+			if len(r.ended) > 0 {
+				timer.Reset(1) // look at what came in the same instant first
+				continue
+			}
 			if left--; r.hedge() && left > 0 {
 				timer.Reset(delay)
 			}
@@ -138,7 +142,7 @@ func (r *race) hedge() bool {
 	c.now = mono.Now()
 	// The layers are asked first, so that a hedge that cannot be sent costs no
 	// token and leaves no trace in the breaker.
-	if r.caller.Err() != nil || !c.mayAdd() || c.left(r.caller) <= 0 || c.refusal() != nil || c.bucket.TokensAt(c.now) < 1 {
+	if r.caller.Err() != nil || !c.mayAdd() || c.left(r.caller) <= 0 || !c.closed() || c.bucket.TokensAt(c.now) < 1 {
 		return false
 	}
 	before := len(r.racers)
@@ -148,9 +152,8 @@ func (r *race) hedge() bool {
 		return false
 	}
 	if a := x.lane.Held(); a.Probe() || !c.bucket.TakeAt(c.now) {
-		a.Book(r.caller, call.Result{Class: call.Refused})
-		a.Release()
 		r.racers = r.racers[:before]
+		a.giveUp(r.caller)
 		return false
 	}
 	c.attempts++
@@ -186,7 +189,7 @@ func (r *race) finished(x *racer) bool {
 		if r.running > 0 {
 			x.lane.Held().ReleasePermit() // its answer may have to wait for long
 		}
-		return x.res.Class == call.Throttled || x.res.RetryAfter > 0
+		return x.res.Class == call.Throttled || x.res.RetryAfter > 0 || x.res.NoRetry
 	}
 	r.won = x
 	r.learn()
@@ -206,7 +209,13 @@ func (r *race) acceptable(x *racer) bool {
 	case call.Canceled, call.Refused, call.Permanent:
 		return x == r.racers[0]
 	}
-	return !retry.Repeatable(x.res, r.call.info.Safety, r.call.keyed)
+	res := x.res
+	if r.running > 0 {
+		// Who forbids a repeat has not heard of the attempts under way: they may
+		// still do better.
+		res.NoRetry = false
+	}
+	return !retry.Repeatable(res, r.call.info.Safety, r.call.keyed)
 }
 
 // learn records how long the attempt that was hedged took, or would have taken
@@ -214,7 +223,12 @@ func (r *race) acceptable(x *racer) bool {
 // counted, and the percentile would sink.
 func (r *race) learn() {
 	first := r.racers[0]
-	if r.call.latency == nil || !r.won.returned || (r.won == first) != (first.res.Class == call.OK) || r.won != first && first.ended {
+	switch {
+	case r.call.latency == nil || !r.won.returned:
+		return
+	case r.won == first && first.res.Class != call.OK:
+		return
+	case r.won != first && first.ended: // else its result is not yet ours to read
 		return
 	}
 	now := mono.Now()

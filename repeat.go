@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
@@ -38,6 +39,7 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 		return false
 	}
 	if !c.wait(ctx, d.Delay, prepare) {
+		c.bucket.ReturnAt(mono.Now()) // the token of a repeat that is not made
 		return false
 	}
 	if res.Exact {
@@ -86,8 +88,7 @@ func (c *Call) tellRetry(ctx context.Context, a *Attempt) {
 	told := false
 	defer func() {
 		if !told {
-			defer a.Release()
-			a.Book(ctx, call.Result{Class: call.Refused})
+			a.giveUp(ctx)
 		}
 	}()
 	c.method.hooks.Retry(ctx, Retry{Info: c.info, Attempt: c.attempts, After: c.last, Delay: c.delay})
@@ -106,10 +107,28 @@ func (c *Call) refusal() error {
 	return c.outerBreaker.RefusalAt(c.now)
 }
 
+// closed reports whether the breaker is closed, so that an attempt now would be no
+// probe. It takes nothing.
+func (c *Call) closed() bool {
+	for _, b := range [...]*breaker.Breaker{c.breaker, c.outerBreaker} {
+		if b == nil {
+			continue
+		}
+		if s := b.StateAt(c.now); s != breaker.Closed && s != breaker.Disabled || b.RefusalAt(c.now) != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // wait lets the back-off pass and reports whether the next attempt may begin.
 func (c *Call) wait(ctx context.Context, delay time.Duration, prepare func(context.Context) error) bool {
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
+	var due <-chan time.Time // never, where nothing is waited for
+	if delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		due = timer.C
+	}
 	if prepare != nil {
 		// Reading a failed response is part of the wait.
 		if err := prepare(ctx); err != nil && ctx.Err() == nil {
@@ -117,9 +136,11 @@ func (c *Call) wait(ctx context.Context, delay time.Duration, prepare func(conte
 			return false
 		}
 	}
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	if due != nil {
+		select {
+		case <-due:
+		case <-ctx.Done():
+		}
 	}
 	if ctx.Err() != nil {
 		c.last = callerEnd(ctx)

@@ -69,8 +69,7 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 		if !a.permit.Try(c.bulkhead, c.outerBulkhead) {
 			a.ticket.Queued()
 			if err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead); err != nil {
-				a.Book(ctx, call.Result{Class: call.Refused})
-				a.Release()
+				a.giveUp(ctx)
 				return nil, turnedAway(ctx, err)
 			}
 			a.ticket.BeginAt(mono.Now())

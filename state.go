@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +40,7 @@ const stateAge = time.Second
 func (m *Method) state(info call.Info, now mono.Instant) *state {
 	key := info.Target
 	if m.narrow {
-		key += "|" + info.Method + "|" + info.Resource
+		key += "\x00" + info.Method + "\x00" + info.Resource
 	} else if s := m.latest.Load(); s != nil && s.target == key && now.Sub(s.at) < stateAge {
 		return s // most kits have one target
 	}
@@ -86,16 +87,22 @@ func (l *level) key(target string) string {
 	if l.name == "" {
 		return target
 	}
-	return target + "|" + l.name
+	return under(target, l.name)
+}
+
+// under names a part of a target. A target's own bars are escaped, so that no two
+// names are the same.
+func under(target, part string) string {
+	return strings.ReplaceAll(target, "|", "%7C") + "|" + part
 }
 
 // keys names what a level keeps for a call by the scope of a layer: the part's or
 // the target's own, and with two levels the target's beside it.
 func (l *level) keys(info call.Info, perMethod, twoLevel bool) (key, outer string) {
 	whole := l.key(info.Target)
-	switch inner := info.Target + "|" + part(info); {
+	switch inner := under(info.Target, part(info)); {
 	case perMethod:
-		return info.Target + "|" + info.Method, ""
+		return under(info.Target, info.Method), ""
 	case twoLevel && inner != whole:
 		return inner, whole
 	}

@@ -12,18 +12,20 @@
 // A unary RPC has all five layers. A limit of the kit's is the deadline that the
 // server is told.
 //
-// A stream has breaker, bulkhead and limits, and gets one attempt. Attempt and
-// Total bound its opening and leave it alone once it is open. FirstMessage, if it
-// is set, bounds the time to its first message, and so does Total then. Idle, if
-// it is set, bounds each wait in RecvMsg; without it a message may take as long as
-// the caller's context lasts. A stream is booked once, from its final status: a stream that
-// dies half way is a failure, one that the caller gives up is neither. Its permit
-// is given back at its end, which is the first of: io.EOF or an error from
-// RecvMsg, the only message of a server that sends one, an error other than
-// io.EOF from SendMsg, a Header without metadata, the end of the caller's
-// context, the closing of the connection. A stream that nobody reads to its end
-// keeps its permit until then; if its context can never end, until the collector
-// finds it.
+// A stream has all but the fallback. Attempt bounds the opening of one attempt and
+// Total all openings; they leave a stream alone once it is open. FirstMessage, if
+// it is set, bounds the time to an attempt's first message, and Total all of them
+// then; it runs on while the caller does not read, and if it passes in such a
+// pause the call ends. Idle, if it is set, bounds each wait in RecvMsg; without it
+// a message may take as long as the caller's context lasts.
+//
+// An attempt at a stream is booked once, from its final status: one that dies half
+// way is a failure, one that the caller gives up is neither. Its permit is given
+// back at its end, which is the first of: io.EOF or an error from RecvMsg, the only
+// message of a server that sends one, an error other than io.EOF from SendMsg, a
+// Header without metadata, the end of the caller's context, the closing of the
+// connection. A stream that nobody reads to its end keeps its permit until then;
+// if its context can never end, until the collector finds it.
 //
 // # What may be repeated
 //
@@ -34,10 +36,43 @@
 // or the server refused the stream. Metadata "idempotency-key" allows repeats as
 // well. Kit.Explain says what holds for a method, and why.
 //
+// A stream is opened again, inside RecvMsg or Header, as long as nothing was
+// delivered: no message and no header. Where the client sends a stream it must not
+// have sent a message either; a single request is kept until the first message is
+// there, and sent again, so that it must not be changed. Before that Context
+// returns the caller's own, for an attempt's ends with it.
+//
+// A server's "grpc-retry-pushback-ms" in the trailer is obeyed as gRPC proposal A6
+// has it: a number of milliseconds is the wait, 0 too, and the back-off begins
+// anew after it; anything else, or more than one value, forbids the repeat. Beyond
+// Retry.RetryAfterCap the call ends at once.
+//
 // Each attempt sees the caller's call options. What grpc.Header, grpc.Trailer and
 // grpc.Peer show afterwards is the last attempt that was made, or of several beside
 // each other the one that the call ended with; they are empty if it found no
 // connection. Callbacks of grpc.OnFinish are called once, at the end of the call.
+//
+// # Probes
+//
+// While dials fail, gRPC dials ever more rarely, and until the next dial every RPC
+// ends with the error of the last: a breaker would not learn for long that the
+// server is back. So a probe of a half-open breaker resets that wait, once, and
+// waits for the connection, at most Breaker.ProbeTimeout. Other attempts do so
+// only if grpc.WaitForReady asks for it.
+//
+// # Service configs
+//
+// [FromServiceConfig] turns the service config that a team has already into
+// policies, and leaves the rest for gRPC:
+//
+//	s, err := grpcmw.FromServiceConfig(text)
+//	config, err := s.Merge(holdfast.Config{Name: "orders"})
+//	kit, err := holdfast.New(config)
+//	opts := append(grpcmw.DialOptions(kit), grpc.WithDefaultServiceConfig(s.Connection))
+//
+// The whole text may be given to gRPC as well: the retries in it are switched off.
+// waitForReady and the limits on sizes are gRPC's to keep, which does so for each
+// attempt; a policy says nothing about them.
 //
 // # What is hedged
 //
@@ -88,7 +123,10 @@
 // options are called once per call, the ones behind it once per attempt. Those
 // given by grpc.WithUnaryInterceptor and grpc.WithStreamInterceptor always stand
 // before all chained ones. An interceptor that signs or that counts attempts
-// belongs behind the kit, one that logs calls before it.
+// belongs behind the kit, one that logs calls before it. Per-RPC credentials and a
+// stats handler, such as that of OpenTelemetry, are gRPC's own: wherever they stand
+// in the list, they are asked and told once per attempt, and a span that an
+// interceptor before the kit has begun is the parent of all of them.
 //
 // An interceptor behind the kit must hand on the call options it is given;
 // otherwise the kit cannot prove that an RPC was not sent, and takes it for sent.

@@ -135,6 +135,14 @@ func (s spans) HandleConn(context.Context, stats.ConnStats) {}
 func TestG4_OtherInterceptorsBeforeAndBehind(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *grpc.ClientConn) (string, error){
 		"unary": func(ctx context.Context, cc *grpc.ClientConn) (string, error) { return invoke(ctx, cc) },
+		"server stream": func(ctx context.Context, cc *grpc.ClientConn) (string, error) {
+			s, err := open(ctx, cc, serverStream)
+			if err != nil {
+				return "", err
+			}
+			texts, err := readAll(s)
+			return fmt.Sprint(texts), err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -53,8 +53,10 @@ func (i *Interceptors) wantsHeader(c *holdfast.Call) bool {
 	return !c.MayRepeat() || i.config.finalBy != ""
 }
 
-// forbid marks a failure that the server does not want to see repeated.
+// forbid marks a failure that the server does not want to see repeated, or not
+// yet.
 func (i *Interceptors) forbid(res call.Result, ev evidence) call.Result {
+	res = pushedBack(res, ev)
 	if key := i.config.finalBy; key != "" && (len(ev.trailer[key]) > 0 || len(ev.header[key]) > 0) {
 		res.NoRetry = true
 	}

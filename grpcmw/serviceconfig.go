@@ -48,7 +48,8 @@ type ServiceConfig struct {
 //     over a fifth. A listed RESOURCE_EXHAUSTED that is the client's own, for a
 //     message that is too large, is not repeated.
 //   - hedgingPolicy: Retry with a Hedge, with Safety Idempotent; hedgingDelay
-//     may not be zero. Any code but those in nonFatalStatusCodes ends the call.
+//     may not be zero. After any code but those in nonFatalStatusCodes no further
+//     attempt is made; those under way may still answer, which gRPC would cancel.
 //   - retryThrottling: the Budget of each of these, one for each target. It holds
 //     half of maxTokens, for gRPC stops at the other half, and a success earns
 //     tokenRatio, at most 1. Beyond that it differs: in gRPC every failure takes a

@@ -253,9 +253,14 @@ func (e *methodConfig) policy(key string, entries map[string]*methodConfig) hold
 	if key != "" {
 		broader = append(broader, entries[""])
 	}
-	p := holdfast.Policy{Timeout: e.timeout, Retry: e.retry}
+	var p holdfast.Policy // each name has its own, to be changed by the user
+	if e.timeout != nil {
+		limits := *e.timeout
+		p.Timeout = &limits
+	}
 	if e.retry != nil {
-		p.Safety, p.Classify = call.Idempotent, e.codes.classify
+		again := *e.retry
+		p.Retry, p.Safety, p.Classify = &again, call.Idempotent, e.codes.classify
 	}
 	for _, b := range broader {
 		if b == nil {

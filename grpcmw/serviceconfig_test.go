@@ -55,6 +55,7 @@ func TestG2_AServiceConfigBecomesPolicies(t *testing.T) {
 		require.True(t, p.Timeout.IsOff(), "the default's does not reach here")
 		require.NotNil(t, p.Classify)
 	}
+	require.NotSame(t, s.Methods["test.Service"].Retry, s.Methods["test.Other"].Retry, "to be changed one by one")
 	p := s.Methods["/test.Service/Method"]
 	require.Equal(t, &timeout.Limits{Total: 500 * time.Millisecond}, p.Timeout)
 	require.True(t, p.Retry.IsOff(), "nor does the service's")

@@ -123,7 +123,7 @@ func TestWaitForReadyOfAServiceConfig(t *testing.T) {
 	})
 }
 
-// A code that is fatal ends the call, also while a hedge might help.
+// A code that is fatal ends the call, or once a hedge was sent sends no further one.
 func TestR10_HedgesOfAServiceConfig(t *testing.T) {
 	text := `"hedgingPolicy": {"maxAttempts": 3, "hedgingDelay": "0.1s", "nonFatalStatusCodes": ["UNAVAILABLE"]}`
 	for name, c := range map[string]struct {
@@ -136,7 +136,7 @@ func TestR10_HedgesOfAServiceConfig(t *testing.T) {
 		"the third":         {[]hit{silent, silent, say("third")}, codes.OK, 3, 200 * time.Millisecond},
 		"not fatal":         {[]hit{fail(codes.Unavailable), fail(codes.Unavailable), say("third")}, codes.OK, 3, 0},
 		"fatal":             {[]hit{fail(codes.Internal), say("second")}, codes.Internal, 1, 0},
-		"fatal, a hedge":    {[]hit{silent, fail(codes.Internal), say("third")}, codes.Internal, 2, 100 * time.Millisecond},
+		"fatal, a hedge":    {[]hit{after(500*time.Millisecond, say("first")), fail(codes.Internal), say("third")}, codes.OK, 2, 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -12,91 +12,67 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 )
 
-// stream is the interceptor for streaming RPCs. A stream gets one attempt and no
-// fallback.
-func (i *Interceptors) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+// stream is the interceptor for streaming RPCs. They have no fallback.
+func (i *Interceptors) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (_ grpc.ClientStream, err error) {
 	if ctx == nil {
 		return nil, errNilContext
 	}
 	route := i.routes.find(method)
-	r := &record{method: route.name, options: readOptions(opts), onPanic: i.config.onPanic}
-	s, err := i.openStream(ctx, r, route, desc, cc, method, streamer)
-	if err != nil {
-		err = withStatus(err)
-		r.fire(err)
-		return nil, err
-	}
-	return s, nil
-}
-
-func (i *Interceptors) openStream(ctx context.Context, r *record, route *route, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer) (_ grpc.ClientStream, err error) {
+	r := newRecord(i, route.name, readOptions(opts))
 	info := call.Info{Target: i.targetOf(cc), Method: route.name, Safety: route.declared}
 	r.ctx, err = r.call.Begin(ctx, route.policy, info, holdfast.Terms{Keyed: keyed(ctx), Stream: true, Override: r.options.override})
 	if err != nil {
-		return nil, &statusError{err: err, bad: true}
+		err = &statusError{err: err, bad: true}
+		r.fire(err)
+		return nil, err
 	}
-	if !r.call.Next(r.ctx, call.Result{}, nil) {
-		return nil, r.call.Err()
-	}
-	held, refusal := r.call.OpenHeld(r.ctx, &r.attempt)
-	if held == nil {
-		return nil, refusal.Err
-	}
-	r.held = held
-	r.call.WatchIdle(&r.attempt, false)
-
+	s := &stream{record: r, desc: desc, repeat: repeat{cc: cc, method: method, streamer: streamer}}
+	s.changing.free.L = &s.changing.mu
 	r.enter()
 	returned := false
 	defer func() { r.leave(returned) }()
-	sent, err := i.outgoing(r.held, route.name, r.call.Key(), 1)
-	if err != nil {
-		r.end(unsent(err))
-		returned = true
+	opened := s.next(call.Result{})
+	returned = true
+	if !opened {
 		return nil, r.finalError()
 	}
-	pass := r.options.pass
-	if r.attempt.Probe() {
-		pass = seek(cc, pass)
-	}
-	opened, err := streamer(sent, desc, cc, method, r.witness.options(pass, false, r.onFinish)...)
-	switch limit := r.attempt.Opened(); {
-	case err != nil:
-		err = r.fail(err)
-	case limit != nil:
-		// The context is cancelled, so the stream is dead.
-		r.end(r.attempt.Judge(r.ctx, call.Result{Class: call.TimedOut, Err: limit}))
-		err = r.finalError()
-	}
-	returned = true
-	if err != nil {
-		return nil, err
-	}
-	if !r.attempt.AwaitsFirst() {
-		r.unwatched()
-	}
-	s := &stream{ClientStream: opened, record: r, one: !desc.ServerStreams}
 	if ctx.Done() == nil {
 		r.watch(s) // nothing else would end it if the caller drops it
 	}
 	return s, nil
 }
 
-// unwatched takes an open stream, which may be silent for as long as it likes,
-// out of the search for a silent dependency.
-func (r *record) unwatched() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.over {
-		r.attempt.Unwatched()
-	}
+// stream is what the caller holds of a stream. Behind it one attempt may take the
+// place of another until it is settled: a message or a header was delivered, or
+// the caller of a client's stream has sent something.
+type stream struct {
+	record *record
+	desc   *grpc.StreamDesc
+	spoken atomic.Bool // the server has
+
+	settled  atomic.Bool // the attempt stands; set while changing is held
+	changing latch       // held while the attempt is changed
+	repeat
 }
 
-// stream is what the caller holds of a stream.
-type stream struct {
-	grpc.ClientStream
-	record *record
-	one    bool        // the server sends one message only
-	spoken atomic.Bool // the server has
+// attempt returns the attempt under way. It waits for a change that is going on.
+func (s *stream) attempt() *try {
+	if !s.settled.Load() {
+		s.changing.lock()
+		defer s.changing.unlock()
+	}
+	return s.record.now.Load()
+}
+
+// settle lets the attempt under way stand, and returns it.
+func (s *stream) settle() *try {
+	if !s.settled.Load() {
+		s.changing.lock()
+		defer s.changing.unlock()
+		s.settled.Store(true)
+		s.request = nil
+	}
+	return s.record.now.Load()
 }
 
 // leave ends a method call. That it is deferred also keeps the collector from a
@@ -109,35 +85,40 @@ func (s *stream) RecvMsg(m any) (err error) {
 	s.record.enter()
 	returned := false
 	defer s.leave(&returned)
-	s.record.attempt.BeginWait()
-	err = s.ClientStream.RecvMsg(m)
-	s.record.attempt.EndWait()
-	err = s.received(err)
+	for again := true; again; {
+		t := s.attempt()
+		t.attempt.BeginWait()
+		err = t.stream.RecvMsg(m)
+		t.attempt.EndWait()
+		again, err = s.received(t, err)
+	}
 	returned = true
 	return err
 }
 
-func (s *stream) received(err error) error {
-	r := s.record
+// received judges what RecvMsg has returned. again says that another attempt
+// has taken the place of the one that failed.
+func (s *stream) received(t *try, err error) (again bool, _ error) {
 	switch {
 	case err == io.EOF:
-		r.end(call.Result{Class: call.OK})
+		t.end(call.Result{Class: call.OK}, false)
 		s.spoken.Store(true)
-		return io.EOF
+		return false, io.EOF
 	case err != nil:
-		return r.fail(err)
+		return s.failed(t, err)
 	case !s.spoken.Load():
-		if limit := r.attempt.Delivered(); limit != nil {
+		if limit := t.attempt.Delivered(); limit != nil {
 			// The message came just too late: the context is cancelled.
-			return r.fail(limit)
+			return s.failed(t, limit)
 		}
-		r.answered()
+		t.answered()
+		s.settle()
 		s.spoken.Store(true)
 	}
-	if s.one {
-		r.end(call.Result{Class: call.OK})
+	if !s.desc.ServerStreams {
+		t.end(call.Result{Class: call.OK}, false)
 	}
-	return nil
+	return false, nil
 }
 
 // SendMsg sends a message. io.EOF says that the stream has ended, and that
@@ -146,36 +127,72 @@ func (s *stream) SendMsg(m any) (err error) {
 	s.record.enter()
 	returned := false
 	defer s.leave(&returned)
-	if err = s.ClientStream.SendMsg(m); err != nil && err != io.EOF {
-		err = s.record.fail(err)
+	if s.desc.ClientStreams {
+		err = s.settle().send(m)
+	} else {
+		err = s.ask(m)
 	}
 	returned = true
 	return err
 }
 
-// Header waits for the server's header. Without one the stream has ended, and
-// RecvMsg says how.
+// ask sends the one request of a server's stream, and keeps it for a repeat: gRPC
+// does not allow that it is changed.
+func (s *stream) ask(m any) error {
+	s.changing.lock()
+	defer s.changing.unlock()
+	if !s.settled.Load() {
+		s.asked, s.request = true, m
+	}
+	return s.record.now.Load().send(m)
+}
+
+// CloseSend says that no message follows.
+func (s *stream) CloseSend() error {
+	s.changing.lock()
+	defer s.changing.unlock()
+	s.closed = true
+	return s.record.now.Load().stream.CloseSend()
+}
+
+// Header waits for the server's header, which settles the attempt. Without one
+// the stream has ended, and RecvMsg says how.
 func (s *stream) Header() (md metadata.MD, err error) {
 	s.record.enter()
 	returned := false
 	defer s.leave(&returned)
-	md, err = s.ClientStream.Header()
-	switch f := s.record.finish.Load(); {
-	case err != nil:
-		err = s.record.fail(err)
-	case md == nil && f != nil:
-		s.record.end(s.record.judge(f.err))
+	for again := true; again; {
+		again = false
+		t := s.attempt()
+		md, err = t.stream.Header()
+		switch f := t.finish.Load(); {
+		case err != nil:
+			again, err = s.failed(t, err)
+		case md == nil && f != nil && f.err != nil:
+			again, _ = s.failed(t, f.err)
+		case md == nil && f != nil:
+			t.end(call.Result{Class: call.OK}, false)
+		default:
+			s.settle()
+		}
 	}
 	returned = true
 	return md, err
 }
 
-// Context returns the stream's context. Before the first message that is the
-// attempt's: gRPC's own, which knows the peer, would keep it from repeating a
-// stream that the server has refused.
+// Trailer returns the server's trailer, once the stream has ended.
+func (s *stream) Trailer() metadata.MD { return s.attempt().stream.Trailer() }
+
+// Context returns the stream's context. Before the first message that is not
+// gRPC's own, which knows the peer but would keep it from repeating a stream that
+// the server has refused; and it does not end with an attempt that is repeated.
 func (s *stream) Context() context.Context {
-	if s.spoken.Load() {
-		return s.ClientStream.Context()
+	switch t := s.record.now.Load(); {
+	case s.spoken.Load():
+		return t.stream.Context()
+	case s.record.call.MayRetry():
+		return s.record.ctx
+	default:
+		return t.held
 	}
-	return s.record.held
 }

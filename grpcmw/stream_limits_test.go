@@ -51,7 +51,7 @@ func TestT3_TheLimitBoundsTheOpening(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			s := play(t, messages(1, 0, nil))
 			s.Wire.Hang(true)
-			cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) { single(p); p.Timeout = &limits })))
+			cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) { single(p); oneAttempt(p); p.Timeout = &limits })))
 			for range 2 {
 				begin := time.Now()
 				_, err := open(t.Context(), cc, serverStream)

@@ -76,7 +76,7 @@ func TestD082_TheFirstAcceptableAnswerWins(t *testing.T) {
 		"both fail":                          {[]http.HandlerFunc{later(15*ms, status(503, "one")), later(50*ms, status(500, "two"))}, 2, 503, "one", 60 * ms},
 		"both fail, the hedge first":         {[]http.HandlerFunc{later(50*ms, status(503, "one")), later(5*ms, status(500, "two"))}, 2, 503, "one", 50 * ms},
 		"a client fault is an answer":        {[]http.HandlerFunc{silent, later(5*ms, status(404, "two"))}, 2, 404, "two", 15 * ms},
-		"what no repeat mends is one":        {[]http.HandlerFunc{silent, later(5*ms, status(501, "two"))}, 2, 501, "two", 15 * ms},
+		"what forbids a repeat is not":       {[]http.HandlerFunc{later(50*ms, status(200, "one")), later(5*ms, status(501, "two"))}, 2, 200, "one", 50 * ms},
 		"a failure before the delay is repeated, and hedged again": {
 			[]http.HandlerFunc{later(5*ms, status(503, "one")), silent, status(200, "three")}, 3, 200, "three", 25 * ms,
 		},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -44,6 +45,8 @@ func parsePattern(s string) (pattern, error) {
 		return pattern{}, errors.New("a pattern has no scheme: begin with the host")
 	case p.host != strings.TrimSuffix(strings.ToLower(rest[:slash]), "."):
 		return pattern{}, errors.New("a port in a pattern never matches: write the host alone")
+	case rest[:slash] != "" && (p.host == "" || strings.HasSuffix(p.host, ".")):
+		return pattern{}, errors.New("the host is no host: it has an empty label")
 	case strings.ContainsAny(p.host, "@*"):
 		return pattern{}, errors.New("the host never matches: it is compared as it stands, without user or wildcard")
 	case strings.ContainsAny(p.path, "?#"):
@@ -158,6 +161,19 @@ func segments(path string) []string {
 	if last := len(s) - 1; s[last] == "" {
 		s[last] = "{...}"
 	}
+	for i, segment := range s {
+		if strings.HasPrefix(segment, "{") {
+			continue
+		}
+		// ServeMux compares literals unescaped. One that begins with a brace then
+		// must not be taken for a wildcard.
+		if plain, err := url.PathUnescape(segment); err == nil {
+			if strings.HasPrefix(plain, "{") || strings.HasPrefix(plain, "/") {
+				plain = "/" + plain
+			}
+			s[i] = plain
+		}
+	}
 	return s
 }
 
@@ -165,4 +181,4 @@ func isWildcard(segment string) bool {
 	return strings.HasPrefix(segment, "{") && segment != "{$}"
 }
 
-func isRest(segment string) bool { return strings.HasSuffix(segment, "...}") }
+func isRest(segment string) bool { return isWildcard(segment) && strings.HasSuffix(segment, "...}") }

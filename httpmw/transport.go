@@ -65,7 +65,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.upload.begin(req, t.options.bufferLimit, &x.call)
 	unwound := true
 	defer func() { x.close(unwound) }() // a panic or a Goexit included
-	races := x.call.Hedged() && x.upload.reopens()
+	races := x.call.Hedged() && x.upload.reopens() && !x.upload.shared()
 	var prepare func(context.Context) error
 	if x.call.MayRetry() {
 		prepare = x.prepare

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"sync"
 	"time"
 
@@ -145,6 +146,24 @@ func (u *upload) next() io.ReadCloser {
 
 // reopens reports whether a body can be read by several attempts at once.
 func (u *upload) reopens() bool { return u.empty() || u.req.GetBody != nil }
+
+// shared reports whether GetBody hands out the request's own body, wound back, as
+// go-retryablehttp's does for an io.ReadSeeker. Two attempts cannot read that at
+// once.
+func (u *upload) shared() bool {
+	if u.empty() {
+		return false
+	}
+	again, err := u.req.GetBody()
+	if err != nil || again == nil {
+		return true
+	}
+	if reflect.ValueOf(again).Comparable() && reflect.ValueOf(u.req.Body).Comparable() && again == u.req.Body {
+		return true
+	}
+	again.Close()
+	return false
+}
 
 // finish says that no further attempt follows: the caller's body is closed now,
 // or, while the last attempt still reads it, when its transport closes it. With

@@ -140,16 +140,27 @@ func (k *Bucket) worth(tokens float64) time.Duration {
 // EarnAt notes a success at the moment now. While the bucket is full it writes
 // nothing.
 func (k *Bucket) EarnAt(now mono.Instant) {
-	if k == nil {
-		return
+	if k != nil {
+		k.add(k.earn, now)
 	}
+}
+
+// ReturnAt gives back a token that was taken for an attempt that is not made.
+func (k *Bucket) ReturnAt(now mono.Instant) {
+	if k != nil {
+		k.add(k.cost, now)
+	}
+}
+
+// add adds what the reserve earns in d.
+func (k *Bucket) add(d time.Duration, now mono.Instant) {
 	for {
 		empty := k.empty.Load()
-		if empty <= int64(now)-int64(k.full) {
+		fullest := int64(now) - int64(k.full)
+		if empty <= fullest {
 			return
 		}
-		// This may overfill the bucket; whoever looks caps what it finds.
-		if k.empty.CompareAndSwap(empty, empty-int64(k.earn)) {
+		if k.empty.CompareAndSwap(empty, max(empty-int64(d), fullest)) {
 			return
 		}
 	}

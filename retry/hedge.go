@@ -26,7 +26,7 @@ type Hedge struct {
 	Delay time.Duration
 
 	// Percentile, in (0, 1), makes the delay the latency that this share of the
-	// target's attempts stayed below in the last minute: 0.95 hedges the slowest
+	// target's calls that may be hedged stayed below in the last minute: 0.95 hedges the slowest
 	// twentieth. Until there are [HedgeSamples] of them the delay is the least
 	// one. An attempt that a hedge overtook counts with the time it had, one that
 	// failed does not count. Zero is no percentile. In an override, what counts is
@@ -34,7 +34,7 @@ type Hedge struct {
 	// and else the delay is the least one.
 	Percentile float64
 
-	// Extra is how many hedges a call sends at most, each a delay after the one
+	// Extra, at most 100, is how many hedges a call sends at most, each a delay after the one
 	// before. Zero is 1.
 	Extra int
 }
@@ -44,6 +44,9 @@ const HedgeSamples = 50
 
 // Sends reports whether h sends hedges at all.
 func (h Hedge) Sends() bool { return h.Delay > 0 || h.Percentile > 0 }
+
+// maxExtra is far beyond what makes sense, and near enough to be counted on.
+const maxExtra = 100
 
 // WithDefaults returns h with every zero field filled in, but for the percentile.
 // A Hedge that sends none stays as it is.
@@ -72,6 +75,8 @@ func (h Hedge) Check() check.Faults {
 	switch {
 	case h.Extra < 0:
 		faults.Add("Extra", h.Extra, "must be at least 1, or 0 for the default")
+	case h.Extra > maxExtra:
+		faults.Add("Extra", h.Extra, "must be at most %d", maxExtra)
 	case h.Extra > 0 && h.Delay == 0 && h.Percentile == 0:
 		faults.Add("Extra", h.Extra, "has no effect without Delay or Percentile")
 	}

@@ -60,7 +60,7 @@ type Server struct {
 
 	server *http.Server
 	cancel context.CancelFunc
-	busy   sync.WaitGroup // handlers, and the server's connections
+	busy   crowd // handlers, and the server's connections
 	closed atomic.Bool
 }
 
@@ -110,8 +110,8 @@ func Start(tb TB, proto Proto, h http.Handler, tune ...func(*http.Server, *http.
 // counted makes Close able to wait for the handlers.
 func (s *Server) counted(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.busy.Add(1)
-		defer s.busy.Done()
+		s.busy.enter()
+		defer s.busy.leave()
 		h.ServeHTTP(w, r)
 	})
 }
@@ -123,9 +123,9 @@ func (s *Server) countedConns(next func(net.Conn, http.ConnState)) func(net.Conn
 	return func(c net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
-			s.busy.Add(1)
+			s.busy.enter()
 		case http.StateClosed, http.StateHijacked:
-			defer s.busy.Done()
+			defer s.busy.leave()
 		}
 		if next != nil {
 			next(c, state)
@@ -146,5 +146,44 @@ func (s *Server) Close() {
 	s.cancel()
 	_ = s.server.Close()
 	s.Wire.Reset() // for the clients: a silent wire holds the server's end back
-	s.busy.Wait()
+	s.busy.wait()
+}
+
+// crowd counts who is inside. Unlike a WaitGroup it may be entered while somebody
+// waits for it to be empty, as a connection does that comes up during Close.
+type crowd struct {
+	mu    sync.Mutex
+	n     int
+	empty chan struct{} // made by who waits, closed when nobody is inside any more
+}
+
+func (c *crowd) enter() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+}
+
+func (c *crowd) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n--; c.n == 0 && c.empty != nil {
+		close(c.empty)
+		c.empty = nil
+	}
+}
+
+func (c *crowd) wait() {
+	for {
+		c.mu.Lock()
+		if c.n == 0 {
+			c.mu.Unlock()
+			return
+		}
+		if c.empty == nil {
+			c.empty = make(chan struct{})
+		}
+		empty := c.empty
+		c.mu.Unlock()
+		<-empty
+	}
 }

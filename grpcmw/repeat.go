@@ -1,0 +1,146 @@
+package grpcmw
+
+import (
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-go/holdfast/call"
+)
+
+// repeat is what it takes to open a stream, and to open it again.
+type repeat struct {
+	cc       *grpc.ClientConn
+	method   string
+	streamer grpc.Streamer
+
+	// What the caller has done so far, to be done again.
+	asked   bool
+	request any
+	closed  bool
+}
+
+// next makes attempts, the first or, after one that has ended with res, others,
+// until one is open. It reports whether one is; if not, the call has ended. Either
+// the caller does not have the stream yet, or s.changing is held.
+func (s *stream) next(res call.Result) bool {
+	r := s.record
+	for r.call.Next(r.ctx, res, nil) {
+		t := &r.first
+		if r.call.Attempt() > 1 {
+			t = &try{record: r, stream: unopened{r}}
+		}
+		held, refusal := r.call.OpenHeld(r.ctx, &t.attempt)
+		if held == nil {
+			res = refusal
+			continue
+		}
+		t.held = held
+		r.now.Store(t)
+		r.call.WatchIdle(&t.attempt, false)
+		opened := false
+		if res, opened = s.open(t); opened {
+			return true
+		}
+	}
+	r.conclude(r.call.Err())
+	return false
+}
+
+// open opens the stream of an attempt. If it fails the attempt has ended.
+func (s *stream) open(t *try) (verdict call.Result, opened bool) {
+	r := s.record
+	ctx, err := r.kit.outgoing(t.held, r.method, r.call.Key(), r.call.Attempt())
+	if err != nil {
+		verdict, _ = t.end(unsent(err), true)
+		return verdict, false
+	}
+	pass, header := r.options.pass, false
+	if r.ownTargets() {
+		pass, header = r.options.withoutTargets(), r.options.targets || r.kit.wantsHeader(&r.call)
+	}
+	if t.attempt.Probe() {
+		pass = seek(s.cc, pass)
+	}
+	stream, err := s.streamer(ctx, s.desc, s.cc, s.method, t.witness.options(pass, header, t.onFinish)...)
+	limit := t.attempt.Opened()
+	if err == nil && limit == nil {
+		if !t.attempt.AwaitsFirst() {
+			t.unwatched()
+		}
+		t.stream = stream
+		if err = s.replay(t); err == nil {
+			return call.Result{}, true
+		}
+	}
+	var res call.Result
+	if err != nil {
+		res = t.judge(err)
+	} else { // the context is cancelled, so the stream is dead
+		res = t.attempt.Judge(r.ctx, call.Result{Class: call.TimedOut, Err: limit})
+	}
+	verdict, _ = t.end(res, true)
+	return verdict, false
+}
+
+// replay does again what the caller has done with the attempts before.
+func (s *stream) replay(t *try) error {
+	if s.asked {
+		if err := t.stream.SendMsg(s.request); err != nil && err != io.EOF {
+			return err
+		}
+	}
+	if s.closed {
+		return t.stream.CloseSend()
+	}
+	return nil
+}
+
+// failed ends an attempt with an error that a method of its stream has returned.
+// again says that another attempt has taken its place; if not, err is what the
+// caller is to see.
+func (s *stream) failed(t *try, err error) (again bool, _ error) {
+	s.changing.lock()
+	defer s.changing.unlock()
+	r := s.record
+	if r.now.Load() != t {
+		return true, nil // another method call was sooner
+	}
+	if s.settled.Load() {
+		return false, t.fail(err)
+	}
+	res := t.judge(err)
+	verdict, first := t.end(res, true)
+	if !first {
+		return false, t.late(res)
+	}
+	if s.next(verdict) {
+		return true, nil
+	}
+	return false, r.finalError()
+}
+
+// latch is a lock that may be held for as long as a back-off lasts. Whoever waits
+// for it lets time pass in a bubble of testing/synctest, other than with a mutex.
+type latch struct {
+	mu   sync.Mutex
+	free sync.Cond
+	held bool
+}
+
+func (l *latch) lock() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.held {
+		l.free.Wait()
+	}
+	l.held = true
+}
+
+func (l *latch) unlock() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = false
+	l.free.Signal()
+}

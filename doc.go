@@ -8,4 +8,8 @@
 // running state of policies: its breakers, bulkheads and retry budgets. Package
 // grpcmw puts a kit into gRPC's interceptors, package httpmw into an
 // http.RoundTripper, and [Do] runs anything else.
+//
+// Users need [Config], [Policy], [New], [Do], [Override] and what a Kit does.
+// Attempt, Binding, Call, Lane, Method and Terms are for adapters, which hand a
+// protocol's calls to a kit.
 package holdfast

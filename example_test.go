@@ -2,6 +2,7 @@ package holdfast_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -281,6 +282,8 @@ func Example_errors() {
 			fmt.Println("too many calls in flight")
 		case errors.Is(err, timeout.ErrExceeded): // the kit's limit, not the caller's
 			fmt.Println("no answer in time")
+		default: // the last failure itself: all attempts used, or not to be repeated
+			fmt.Println("failed:", err)
 		}
 	}
 	// Output:
@@ -331,6 +334,29 @@ func ExampleDo() {
 	})
 	fmt.Println(count, err)
 	// Output: 42 <nil>
+}
+
+func Example_classify() {
+	kit, err := holdfast.New(holdfast.Config{Default: holdfast.Policy{
+		Classify: func(_ context.Context, _ call.Info, res call.Result) call.Result {
+			if errors.Is(res.Err, sql.ErrNoRows) {
+				res.Class = call.ClientFault // an answer: neither repeated nor held against the database
+			}
+			return res
+		},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	tries := 0
+	info := call.Info{Target: "users-db", Method: "find", Safety: call.ReadOnly}
+	_, err = holdfast.Do(context.Background(), kit, info, func(context.Context) (string, error) {
+		tries++
+		return "", sql.ErrNoRows
+	})
+	fmt.Println(tries, err)
+	// Output: 1 sql: no rows in result set
 }
 
 func ExampleKit_Breakers() {

@@ -49,11 +49,13 @@ type Wait struct {
 
 // Explain returns what protects a method: a gRPC method, an HTTP method and URL
 // or path ("GET /items/7"), or a name for [Do]. The name is read by the adapters
-// that use the kit, and else as a plain name.
+// that use the kit, and else as a plain name. If adapters use the kit and [Do] does
+// not, what is neither a name of theirs nor in the table is an error.
 func (k *Kit) Explain(method string) (Explanation, error) {
 	k.mu.Lock()
 	bindings := maps.Clone(k.bindings)
 	k.mu.Unlock()
+	_, plain := bindings[plainNames.Name]
 	delete(bindings, plainNames.Name)
 	for _, protocol := range slices.Sorted(maps.Keys(bindings)) {
 		b := bindings[protocol]
@@ -64,6 +66,10 @@ func (k *Kit) Explain(method string) (Explanation, error) {
 			}
 			return m.explain(name, declared, b.protocol.Name, b.protocol.Waits), nil
 		}
+	}
+	if _, entry := k.config.Methods[method]; len(bindings) > 0 && !plain && !entry {
+		return Explanation{}, fmt.Errorf("holdfast: %q is no name for %s, and Config.Methods has no such entry",
+			method, strings.Join(slices.Sorted(maps.Keys(bindings)), " or "))
 	}
 	m, err := k.named(method)
 	if err != nil {
@@ -95,13 +101,13 @@ func (m *Method) explain(name string, declared call.Safety, protocol string, wai
 	default:
 		e.SafetyFrom = "nobody: not declared"
 	}
-	e.OneAttempt = m.oneAttempt(e)
+	e.OneAttempt = m.oneAttempt(e, protocol)
 	e.Waits = m.waits(waits)
 	return e
 }
 
 // oneAttempt says why a call of the method gets one attempt.
-func (m *Method) oneAttempt(e Explanation) string {
+func (m *Method) oneAttempt(e Explanation, protocol string) string {
 	switch {
 	case m.retry.policy == nil:
 		return "Retry is off in " + m.retry.from
@@ -110,7 +116,11 @@ func (m *Method) oneAttempt(e Explanation) string {
 	case e.Safety.Repeatable():
 		return ""
 	case e.SafetyFrom == "nobody: not declared":
-		return "nothing declares that " + e.Method + " may be repeated: set Safety in its entry of Config.Methods"
+		why := "nothing declares that " + e.Method + " may be repeated: set Safety in its entry of Config.Methods"
+		if protocol == "" {
+			why += ", or in the call's Info"
+		}
+		return why
 	}
 	return fmt.Sprintf("it is %v, says %s", e.Safety, e.SafetyFrom)
 }

@@ -321,7 +321,7 @@ func TestT5_ExplainNamesWhatBoundsEachWait(t *testing.T) {
 		"once":  `Retry is off in Methods["once"]`,
 		"first": `Retry.MaxAttempts is 1 in Methods["first"]`,
 		"save":  `it is unsafe, says Methods["save"]`,
-		"other": "nothing declares that other may be repeated: set Safety in its entry of Config.Methods",
+		"other": "nothing declares that other may be repeated: set Safety in its entry of Config.Methods, or in the call's Info",
 	} {
 		e, err := k.Explain(method)
 		require.NoError(t, err)

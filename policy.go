@@ -64,7 +64,7 @@ type Config struct {
 // Hooks are functions that are called while calls run; nil ones are not. They run
 // on the caller's goroutine, outside every lock, and get the caller's context.
 // One that panics has its call release all it holds, and the panic goes on. For
-// what breakers do see breaker.Config.Hooks.
+// what breakers do see breaker.Config.Hooks. Hedges are told by none.
 type Hooks struct {
 	// Retry is called once for each repeat that was admitted, before it is sent.
 	Retry func(context.Context, Retry)

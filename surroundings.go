@@ -18,8 +18,9 @@ var (
 )
 
 // WithResource returns a context whose calls are for a part of their target, such
-// as one of the models behind a channel. A breaker with the scope TwoLevel keeps
-// such a part's results apart from those of the others.
+// as one of the models behind a channel. Breakers and bulkheads with the scope
+// TwoLevel keep such a part apart from the others. It goes before the Resource of
+// call.Info.
 func WithResource(ctx context.Context, resource string) context.Context {
 	s := *surroundingsOf(ctx)
 	s.resource = resource

@@ -131,6 +131,8 @@ func TestLayersComeFromTheNextBroaderPattern(t *testing.T) {
 		require.NotContains(t, e.String(), "pw")
 		require.NotContains(t, e.String(), "abc")
 	}
+	_, err = k.Explain("nonsense")
+	require.EqualError(t, err, `holdfast: "nonsense" is no name for http, and Config.Methods has no such entry`)
 	e, err := k.Explain("POST /search")
 	require.NoError(t, err)
 	require.Equal(t, call.ReadOnly, e.Safety)

@@ -10,12 +10,14 @@ import (
 // kind; a negative value is an error.
 type Limits struct {
 	// Total bounds the whole call: every attempt and every wait between them.
-	// For HTTP it ends at the response headers, for a stream once it is open.
+	// For HTTP it ends at the response headers; for a stream once it is open, or
+	// with FirstMessage set at its first message; for Do when it returns.
 	Total time.Duration
 
 	// Attempt bounds one attempt, the wait in the bulkhead's queue included. A
-	// unary RPC is bounded to its end, an HTTP attempt to the response headers,
-	// a stream while it is being opened. It may not exceed Total.
+	// unary RPC and a function of Do are bounded to their end, an HTTP attempt to
+	// the response headers, so an upload counts, a stream while it is being
+	// opened. It may not exceed Total.
 	Attempt time.Duration
 
 	// FirstMessage bounds the time from the start of an attempt, dial included,
@@ -31,8 +33,8 @@ type Limits struct {
 	// so that it spares event streams and long polls.
 	IdleKnownLength bool
 
-	// Floor is the least time that must be left before the caller's deadline
-	// for an attempt to be worth starting. With less, it is refused.
+	// Floor is the least time that must be left before the caller's deadline and
+	// the end of Total for an attempt to be worth starting. With less, it is refused.
 	Floor time.Duration
 
 	off bool

@@ -49,23 +49,19 @@ type ended struct{ err error }
 
 // end books the end of the attempt and gives everything back, unless that was
 // done before. It reports whether it was first, and what the policy makes of the
-// end. The call ends with the attempt unless it may go on. A panic ends it in any
-// case, and goes on after that.
+// end. The call ends with the attempt unless it may go on. A panic goes on after
+// that, and leave ends the call then.
 func (t *try) end(res call.Result, mayGoOn bool) (verdict call.Result, first bool) {
 	if !t.claim() {
 		return res, false
 	}
 	verdict = unwound // what a panic leaves standing
-	classified := false
-	defer func() {
-		if !classified || !mayGoOn {
-			t.record.conclude(verdict.Err)
-		}
-	}()
+	if !mayGoOn {
+		defer func() { t.record.conclude(verdict.Err) }()
+	}
 	defer t.attempt.Release()
 	defer func() { t.attempt.Book(t.record.ctx, verdict) }()
 	verdict = t.record.call.Classify(t.record.ctx, res)
-	classified = true
 	return verdict, true
 }
 

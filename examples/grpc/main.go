@@ -24,8 +24,9 @@ import (
 )
 
 const (
-	getItem    = shopv1.Catalog_GetItem_FullMethodName // "/shop.v1.Catalog/GetItem"
-	placeOrder = shopv1.Catalog_PlaceOrder_FullMethodName
+	getItem     = shopv1.Catalog_GetItem_FullMethodName // "/shop.v1.Catalog/GetItem"
+	placeOrder  = shopv1.Catalog_PlaceOrder_FullMethodName
+	watchPrices = shopv1.Catalog_WatchPrices_FullMethodName
 )
 
 func main() {
@@ -48,6 +49,10 @@ func main() {
 		Methods: map[string]holdfast.Policy{
 			getItem:    {Retry: &retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: 20 * time.Millisecond}}},
 			placeOrder: {Timeout: &timeout.Limits{Total: 200 * time.Millisecond}},
+			// A stream may go on for ever, but not be silent for so long.
+			watchPrices: {Timeout: &timeout.Limits{
+				Attempt: 100 * time.Millisecond, FirstMessage: 100 * time.Millisecond, Idle: 150 * time.Millisecond,
+			}},
 		},
 	})
 	if err != nil {
@@ -99,7 +104,15 @@ func main() {
 	}
 	_ = call("after the cooldown the call is a probe", read())
 
-	for _, method := range []string{getItem, placeOrder} {
+	server.Silence(true)
+	time.AfterFunc(130*time.Millisecond, func() { server.Silence(false) })
+	_ = call("a stream is repeated before its start", func(ctx context.Context) error { return watch(ctx, client, 3, func(int) {}) })
+	_ = call("one that falls silent later is not", func(ctx context.Context) error {
+		return watch(ctx, client, 5, func(n int) { server.Silence(n == 2) })
+	})
+	server.Silence(false)
+
+	for _, method := range []string{getItem, placeOrder, watchPrices} {
 		explanation, err := kit.Explain(method)
 		if err != nil {
 			log.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/retry"
@@ -149,5 +150,29 @@ func TestT4_TheFirstEventCounts(t *testing.T) {
 		"event: data:\n": false, "id: 1\nretry: 5\n\n": false,
 	} {
 		require.Equal(t, want, httpmw.FirstEvent(stream, []byte(read)), "%q", read)
+	}
+}
+
+// B8: the pause that the server asked for lengthens the cooldown of the breaker
+// that its answer opened, within the cap.
+func TestB8_RetryAfterLengthensTheCooldown(t *testing.T) {
+	for asked, want := range map[string]time.Duration{"3": 3 * time.Second, "3600": 6 * time.Second, "": time.Second} {
+		overEach(t, func(t *testing.T, proto memnet.Proto) {
+			p := quick()
+			p.Retry = retry.Off()
+			p.Breaker.MaxCooldown = 6 * time.Second
+			s := start(t, proto, p, answers(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", asked)
+				w.WriteHeader(503)
+			}))
+			for range 5 {
+				_, _, err := s.get(t, "/")
+				require.NoError(t, err)
+			}
+			_, _, err := s.get(t, "/")
+			var open *breaker.OpenError
+			require.ErrorAs(t, err, &open)
+			require.Equal(t, want, open.RetryAfter())
+		})
 	}
 }

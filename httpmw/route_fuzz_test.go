@@ -156,13 +156,13 @@ func FuzzRoutePattern(f *testing.F) {
 		if matches(req, p) == "" || strings.ContainsFunc(req.Host, isNoHost) {
 			return // an unclean path, or a host that no request can have
 		}
-		mux := muxOf([]string{p.String()})
+		routes := newRoutes([]string{p.String()})
 		hosts := []string{req.Host, req.Host + ":8080", req.Host + "."}
 		if upper := strings.ToUpper(req.Host); strings.ToLower(upper) == req.Host {
 			hosts = append(hosts, upper, upper+":8080")
 		}
 		for _, host := range hosts {
-			require.Equal(t, p.String(), match(mux, &http.Request{Method: req.Method, URL: &url.URL{Host: host, Path: req.URL.Path}}), "host %q", host)
+			require.Equal(t, p.String(), routes.match(&http.Request{Method: req.Method, URL: &url.URL{Host: host, Path: req.URL.Path}}), "host %q", host)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 // table finds the policy of a request.
 type table struct {
 	binding *holdfast.Binding
-	mux     *http.ServeMux // nil if the table is empty
+	routes  *routes
 }
 
 func newTable(k *holdfast.Kit) (*table, error) {
@@ -21,44 +21,17 @@ func newTable(k *holdfast.Kit) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &table{binding, muxOf(binding.Keys())}, nil
-}
-
-// muxOf returns a ServeMux that serves nothing: it is the matcher for its own
-// pattern syntax.
-func muxOf(keys []string) *http.ServeMux {
-	if len(keys) == 0 {
-		return nil
-	}
-	mux := http.NewServeMux()
-	for _, key := range keys {
-		mux.Handle(key, http.NotFoundHandler())
-	}
-	return mux
+	return &table{binding, newRoutes(binding.Keys())}, nil
 }
 
 // find returns the policy of a request and the name it goes by: the pattern that
 // matches, or the HTTP method alone. It is never the raw path, so that the names
 // stay few and hold no secret.
 func (t *table) find(req *http.Request) (*holdfast.Method, string) {
-	if key := match(t.mux, req); key != "" {
+	if key := t.routes.match(req); key != "" {
 		return t.binding.Method(key), key
 	}
 	return t.binding.Default(), methodOf(req)
-}
-
-// match returns the pattern that the request matches, "" if none does.
-func match(mux *http.ServeMux, req *http.Request) string {
-	if mux == nil {
-		return ""
-	}
-	host := req.Host
-	if host == "" {
-		host = req.URL.Host
-	}
-	// ServeMux reads a server's request: these three fields of it.
-	_, key := mux.Handler(&http.Request{Method: methodOf(req), Host: matchHost(host), URL: req.URL})
-	return key
 }
 
 // matchHost returns a host as patterns are matched with it: in lower case,
@@ -127,6 +100,6 @@ func findByName(name string, keys []string) (full, key string, declared call.Saf
 	if u.Path == "" {
 		u.Path = "/"
 	}
-	key = match(muxOf(keys), &http.Request{Method: method, URL: u})
+	key = newRoutes(keys).match(&http.Request{Method: method, URL: u})
 	return method + " " + u.Host + u.Path, key, safetyOf(method), true
 }

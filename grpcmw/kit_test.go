@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -136,5 +137,21 @@ func TestD060_OnlyAReadThatFailedIsAnswered(t *testing.T) {
 		require.Equal(t, codes.Internal, status.Code(err))
 		require.Empty(t, got)
 		require.Equal(t, 1, asked)
+	})
+}
+
+// The caller's OnFinish is called once, at the end, also when that is a panic.
+func TestOnFinishIsCalledWhenTheCallPanics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := play(t, say("never"))
+		cc := s.connect(t, newKit(t, with(readOnly)), grpc.WithChainUnaryInterceptor(
+			func(context.Context, string, any, any, *grpc.ClientConn, grpc.UnaryInvoker, ...grpc.CallOption) error {
+				panic("boom")
+			}))
+		var ends []codes.Code
+		require.PanicsWithValue(t, "boom", func() {
+			_, _ = invoke(t.Context(), cc, grpc.OnFinish(func(err error) { ends = append(ends, status.Code(err)) }))
+		})
+		require.Equal(t, []codes.Code{codes.Internal}, ends)
 	})
 }

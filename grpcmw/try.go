@@ -68,7 +68,7 @@ func (t *try) end(res call.Result, mayGoOn bool) (verdict call.Result, first boo
 // unwound is the result of an attempt that a panic or a Goexit ended.
 var unwound = call.Result{
 	Class: call.ServerFault, Code: int(codes.Internal), NoRetry: true,
-	Err: status.Error(codes.Internal, "grpcmw: the stream was ended by a panic"),
+	Err: status.Error(codes.Internal, "grpcmw: the call was ended by a panic"),
 }
 
 // claim makes the caller the one who ends the attempt.

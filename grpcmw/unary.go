@@ -23,8 +23,9 @@ func (i *Interceptors) unary(ctx context.Context, method string, req, reply any,
 		return errNilContext
 	}
 	options := readOptions(opts)
-	err := i.invoke(ctx, i.routes.find(method), method, req, reply, cc, invoker, &options)
-	options.finish(err)
+	err := unwound.Err // what a panic leaves standing
+	defer func() { options.finish(err) }()
+	err = i.invoke(ctx, i.routes.find(method), method, req, reply, cc, invoker, &options)
 	return err
 }
 
@@ -46,7 +47,7 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 			options.forget()
 			clearReply(reply)
 		}
-		ctx, err := i.outgoing(ctx, method, key, n)
+		ctx, err := i.outgoing(ctx, r.name, key, n)
 		if err != nil {
 			return unsent(err)
 		}

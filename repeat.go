@@ -22,6 +22,9 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 	}
 	if !c.admitted {
 		c.attempts--
+		if c.attempts > 0 {
+			c.bucket.ReturnAt(mono.Now()) // the token of a repeat that is not made
+		}
 		if c.attempts > 0 && res.Class == call.Refused {
 			c.stopped = res.Err // the call ends with its last real result
 		} else {

@@ -17,7 +17,8 @@
 // it is set, bounds the time to an attempt's first message, and Total all of them
 // then; it runs on while the caller does not read, and if it passes in such a
 // pause the call ends. Idle, if it is set, bounds each wait in RecvMsg; without it
-// a message may take as long as the caller's context lasts.
+// a message may take as long as the caller's context lasts, and so may a Header.
+// While one method waits to repeat a stream, the others wait with it.
 //
 // An attempt at a stream is booked once, from its final status: one that dies half
 // way is a failure, one that the caller gives up is neither. Its permit is given
@@ -25,7 +26,9 @@
 // message of a server that sends one, an error other than io.EOF from SendMsg, a
 // Header without metadata, the end of the caller's context, the closing of the
 // connection. A stream that nobody reads to its end keeps its permit until then;
-// if its context can never end, until the collector finds it.
+// if its context can never end, until the collector finds it. An interceptor behind
+// this one that does not pass the call options on hides the last two ends: a stream
+// that is dropped unread keeps its permit then.
 //
 // # What may be repeated
 //

@@ -55,14 +55,20 @@ func (r *record) conclude(err error) {
 		if r.watched {
 			r.cleanup.Stop()
 		}
-	}
-	r.mu.Unlock()
-	if first {
 		if r.ownTargets() {
 			r.options.fill(&r.now.Load().witness)
 		}
+	}
+	r.mu.Unlock()
+	if first {
 		r.fire(err)
 	}
+}
+
+func (r *record) isOver() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
 }
 
 func (r *record) finalError() error {
@@ -87,8 +93,8 @@ func (r *record) leave(returned bool) {
 	last := r.inside.Add(-1) == 0
 	t := r.now.Load()
 	if !returned {
-		t.end(unwound, false)
-		r.conclude(unwound.Err)
+		r.conclude(unwound.Err) // first: who changes the attempt asks for it
+		r.now.Load().end(unwound, false)
 		return
 	}
 	if f := t.finish.Load(); last && f != nil && (t.held.Err() != nil || closedHere(f.err)) && !t.isOver() {

@@ -26,7 +26,7 @@ type repeat struct {
 // the caller does not have the stream yet, or s.changing is held.
 func (s *stream) next(res call.Result) bool {
 	r := s.record
-	for r.call.Next(r.ctx, res, nil) {
+	for r.call.Next(r.ctx, res, nil) && !r.isOver() {
 		t := &r.first
 		if r.call.Attempt() > 1 {
 			t = &try{record: r, stream: unopened{r}}
@@ -37,10 +37,14 @@ func (s *stream) next(res call.Result) bool {
 			continue
 		}
 		t.held = held
-		r.now.Store(t)
 		r.call.WatchIdle(&t.attempt, false)
+		r.now.Store(t)
 		opened := false
 		if res, opened = s.open(t); opened {
+			if r.isOver() { // by a panic in another method call
+				t.end(unwound, true)
+				return false
+			}
 			return true
 		}
 	}
@@ -103,6 +107,11 @@ func (s *stream) replay(t *try) error {
 func (s *stream) failed(t *try, err error) (again bool, _ error) {
 	s.changing.lock()
 	defer s.changing.unlock()
+	return s.replace(t, err)
+}
+
+// replace is failed while s.changing is held.
+func (s *stream) replace(t *try, err error) (again bool, _ error) {
 	r := s.record
 	if r.now.Load() != t {
 		return true, nil // another method call was sooner

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
@@ -73,6 +74,20 @@ func (s *stream) settle() *try {
 		s.request = nil
 	}
 	return s.record.now.Load()
+}
+
+// settleOn lets t stand, and reports whether it is the attempt under way.
+func (s *stream) settleOn(t *try) bool {
+	if !s.settled.Load() {
+		s.changing.lock()
+		defer s.changing.unlock()
+		if s.record.now.Load() != t {
+			return false
+		}
+		s.settled.Store(true)
+		s.request = nil
+	}
+	return s.record.now.Load() == t
 }
 
 // leave ends a method call. That it is deferred also keeps the collector from a
@@ -144,7 +159,12 @@ func (s *stream) ask(m any) error {
 	if !s.settled.Load() {
 		s.asked, s.request = true, m
 	}
-	return s.record.now.Load().send(m)
+	t := s.record.now.Load()
+	err := t.stream.SendMsg(m)
+	if err != nil && err != io.EOF {
+		_, err = s.replace(t, err) // the next one is sent the request too
+	}
+	return err
 }
 
 // CloseSend says that no message follows.
@@ -172,8 +192,11 @@ func (s *stream) Header() (md metadata.MD, err error) {
 			again, _ = s.failed(t, f.err)
 		case md == nil && f != nil:
 			t.end(call.Result{Class: call.OK}, false)
+		case md == nil && t.held.Err() != nil:
+			// gRPC is about to say so, on another goroutine.
+			again, _ = s.failed(t, status.FromContextError(t.held.Err()).Err())
 		default:
-			s.settle()
+			again = !s.settleOn(t)
 		}
 	}
 	returned = true

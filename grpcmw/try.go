@@ -149,6 +149,7 @@ func (t *try) fail(err error) error {
 // that; or it says again what the end was. Anything else is the server's answer,
 // come late.
 func (t *try) late(res call.Result) error {
+	t.record.conclude(res.Err) // whoever ended it may not have come to that yet
 	final := t.record.finalError()
 	if code := codes.Code(res.Code); final != nil && (code == codes.Canceled || code == status.Code(final)) {
 		return final

@@ -614,3 +614,20 @@ func TestH4_TheLimitsErrorHasNoURL(t *testing.T) {
 		require.EqualError(t, err, "timeout: Attempt limit of 100ms exceeded: gave up")
 	})
 }
+
+// T2: a deadline is a deadline, whatever cause its owner gave it.
+func TestT2_ACauseDoesNotMakeADeadlineACancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var classes []call.Class
+		p := quick()
+		p.Classify = func(_ context.Context, _ call.Info, res call.Result) call.Result {
+			classes = append(classes, res.Class)
+			return res
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, context.Canceled)
+		defer cancel()
+		_, err := do(ctx, newKit(t, p), read, answers(silent))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, []call.Class{call.TimedOut}, classes)
+	})
+}

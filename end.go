@@ -1,0 +1,112 @@
+package holdfast
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// Result returns the result of the call: of its last attempt that reached the
+// wire, or else the refusal of the first.
+func (c *Call) Result() call.Result { return c.last }
+
+// Stopped returns why the call ended short of its attempts, nil if it did not.
+func (c *Call) Stopped() *retry.StoppedError {
+	if c.stopped == nil {
+		return nil
+	}
+	return &retry.StoppedError{Reason: c.stopped, Attempts: c.attempts, Last: c.last.Err}
+}
+
+// Err returns the error of the call, nil for an OK and where the answer is a
+// response of the dependency's.
+func (c *Call) Err() error {
+	if c.stopped != nil && c.last.Err != nil {
+		return c.Stopped()
+	}
+	return c.last.Err
+}
+
+// callerDone reports whether the caller's context is done. Its deadline counts from
+// the moment it has passed, which others may notice before its timer runs.
+func callerDone(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return true
+	}
+	deadline, ok := ctx.Deadline()
+	return ok && mono.Now() >= mono.Of(deadline)
+}
+
+// callerEnd is the result of a call whose caller's context is done.
+func callerEnd(ctx context.Context) call.Result {
+	if ctx.Err() == context.Canceled { // whatever its cause
+		return call.Result{Class: call.Canceled, Err: timeout.Caller(ctx)}
+	}
+	err := timeout.Caller(ctx)
+	if err == nil {
+		err = context.DeadlineExceeded // passed, though its timer has yet to run
+	}
+	return call.Result{Class: call.TimedOut, Err: err}
+}
+
+// refused is the result of an attempt that the kit turned away.
+func refused(err error) call.Result {
+	return call.Result{Class: call.Refused, Err: err, NotSent: true}
+}
+
+// turnedAway is the result of an attempt that ended in the bulkhead's queue.
+func turnedAway(ctx context.Context, err error) call.Result {
+	if ctx.Err() == nil {
+		return refused(err)
+	}
+	end := callerEnd(ctx)
+	end.NotSent = true
+	return end
+}
+
+// Classify lets the policy amend the adapter's verdict.
+func (c *Call) Classify(ctx context.Context, res call.Result) call.Result {
+	if c.method.classify != nil {
+		err := res.Err
+		if res = c.method.classify(ctx, c.info, res); res.Err == nil {
+			res.Err = err // amended is the verdict, not what happened
+		}
+	}
+	if !res.Class.Valid() {
+		res.Class = call.ServerFault
+	}
+	return res
+}
+
+// Fallback ends the call: with the fallback's answer if the policy has one that
+// applies, and else with the call's own error.
+func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
+	err = c.Err()
+	if c.fallback == nil || !fallback.Applies(c.info.Safety, c.last.Class) || ctx.Err() != nil {
+		return nil, err
+	}
+	answer, failure := c.fallback.Answer(ctx, fallback.Failure{
+		Info: c.info, Class: c.last.Class, Err: err, Code: c.last.Code, Attempts: c.attempts,
+	})
+	switch {
+	case failure != nil:
+		return nil, c.FailFallback(failure)
+	case answer == nil: // there is none after all
+		return nil, err
+	}
+	return answer, nil
+}
+
+// FailFallback ends the call whose fallback has failed, and returns its error. An
+// HTTP response stands, and says so by [Call.Stopped]: the error is nil then.
+func (c *Call) FailFallback(failure error) error {
+	if err := c.Err(); err != nil {
+		return &fallback.Error{Primary: err, Fallback: failure}
+	}
+	c.stopped = &fallback.Error{Primary: c.stopped, Fallback: failure}
+	return nil
+}

@@ -1,0 +1,73 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// left returns how long the call may go on, retry.NoLimit if nothing bounds it.
+// Floor is left out of it: with less than that no attempt begins.
+func (c *Call) left(ctx context.Context) time.Duration {
+	left := retry.NoLimit
+	if c.limits.Total > 0 {
+		left = c.end.Sub(c.now)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, mono.Of(deadline).Sub(c.now))
+	}
+	if left == retry.NoLimit {
+		return left
+	}
+	return left - c.limits.Floor
+}
+
+// bound returns the nearest limit of an attempt that begins now.
+func (c *Call) bound(a *Attempt) timeout.Bound {
+	b := c.total()
+	if !a.ticket.Probe() {
+		return b.Nearer("Attempt", c.limits.Attempt)
+	}
+	b = b.Nearer("ProbeTimeout", a.ticket.ProbeLimit())
+	if c.method.breaker.policy.ProbeTimeout == 0 {
+		// It was not set, and so is the limit of an attempt: of this method's.
+		b = b.Nearer("Attempt", c.limits.Attempt)
+	}
+	// What an override or the attempts before have left of the time is this
+	// call's own affair.
+	own := c.limits != c.method.timeout.policy
+	a.hasty = b.Limit == "Total" && (own || c.attempts > 1) || b.Limit == "Attempt" && own
+	return b
+}
+
+// total returns what is left of Total.
+func (c *Call) total() timeout.Bound {
+	if c.limits.Total <= 0 {
+		return timeout.Bound{}
+	}
+	// It is at least a nanosecond: Next saw to it.
+	return timeout.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.end.Sub(c.now), 1)}
+}
+
+// firstMessage returns the limit on the first message of an attempt that begins
+// now.
+func (c *Call) firstMessage() timeout.Bound {
+	if c.limits.FirstMessage <= 0 {
+		return timeout.Bound{}
+	}
+	var b timeout.Bound
+	if c.stream {
+		b = c.total()
+	}
+	return b.Nearer("FirstMessage", c.limits.FirstMessage)
+}
+
+// TimeLeft returns how long the call may go on, retry.NoLimit if nothing bounds
+// it.
+func (c *Call) TimeLeft(ctx context.Context) time.Duration {
+	c.now = mono.Now()
+	return max(c.left(ctx), 0)
+}

@@ -207,6 +207,7 @@ func TestB1_APanicBesideABackOff(t *testing.T) {
 			defer func() { done <- recover() }()
 			_, _ = stream.Header()
 		}()
+		synctest.Wait() // it is inside, with the first attempt
 		go func() { time.Sleep(5 * time.Millisecond); close(gate) }()
 
 		err = stream.RecvMsg(new(wrapperspb.StringValue))

@@ -104,11 +104,25 @@ func (s *stream) RecvMsg(m any) (err error) {
 		t := s.attempt()
 		t.attempt.BeginWait()
 		err = t.stream.RecvMsg(m)
+		if err == io.EOF && !s.spoken.Load() {
+			err = emptyEnd(t.stream, m)
+		}
 		t.attempt.EndWait()
 		again, err = s.received(t, err)
 	}
 	returned = true
 	return err
+}
+
+// emptyEnd returns how a stream ended whose first RecvMsg returned io.EOF. When the
+// server refuses a stream that gRPC has just opened again on its own, gRPC may take
+// the io.EOF of the request that it sends again for the end of the stream; asked
+// once more it gives the status. An end that was an OK is io.EOF each time.
+func emptyEnd(stream grpc.ClientStream, m any) error {
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return io.EOF
 }
 
 // received judges what RecvMsg has returned. again says that another attempt

@@ -38,6 +38,19 @@ func TestB1_InnerInterceptorsThatDoNotPlayAlong(t *testing.T) {
 				require.NoError(t, err)
 			}, call.OK,
 		},
+		// As gRPC does that had to send a request twice.
+		"says an end before its status": {
+			func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+				return &fake{ctx: ctx, recv: io.EOF, then: errDown}, nil
+			},
+			func(t *testing.T, cc *grpc.ClientConn) {
+				stream, err := open(t.Context(), cc, serverStream)
+				require.NoError(t, err)
+				texts, err := readAll(stream)
+				require.Empty(t, texts)
+				require.Equal(t, codes.Unavailable, status.Code(err))
+			}, call.Unavailable,
+		},
 		"drops the options": {
 			func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, m string, streamer grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 				return streamer(ctx, d, cc, m)
@@ -118,6 +131,7 @@ type fake struct {
 	grpc.ClientStream
 	ctx    context.Context
 	recv   error
+	then   error // after that, if it is not nil
 	slow   time.Duration
 	panics bool
 }
@@ -127,7 +141,11 @@ func (f *fake) RecvMsg(any) error {
 	if f.panics {
 		panic("inside")
 	}
-	return f.recv
+	err := f.recv
+	if f.then != nil {
+		f.recv = f.then
+	}
+	return err
 }
 
 func (f *fake) SendMsg(any) error { return nil }

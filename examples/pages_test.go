@@ -1,0 +1,142 @@
+// Package examples_test keeps the README and the pages in docs to what compiles
+// and runs.
+package examples_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// pages returns the texts written for users, by name.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	names := []string{"README.md", "CHANGELOG.md"}
+	docs, err := filepath.Glob("../docs/*.md")
+	require.NoError(t, err)
+	for _, name := range docs {
+		names = append(names, "docs/"+filepath.Base(name))
+	}
+	texts := map[string]string{}
+	for _, name := range names {
+		texts[name] = read(t, name)
+	}
+	return texts
+}
+
+// blocks returns a page's code of one language.
+func blocks(page, language string) []string {
+	var found []string
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+// compiled returns the sources that a page may take its code from: the examples,
+// the runnable examples of the packages' docs and the nested modules' programs.
+func compiled(t *testing.T) map[string]string {
+	t.Helper()
+	sources := map[string]string{}
+	require.NoError(t, filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		name, err = filepath.Rel("..", name)
+		if err != nil {
+			return err
+		}
+		test := strings.HasSuffix(name, "_test.go")
+		example := test && strings.HasSuffix(name, "example_test.go")
+		program := strings.HasSuffix(name, ".go") && !test &&
+			(strings.HasPrefix(name, "examples/") || strings.HasPrefix(name, "internal/bench/"))
+		if example || program {
+			sources[name] = read(t, name)
+		}
+		return nil
+	}))
+	return sources
+}
+
+// contains reports whether whole lines of the source, indented alike, are the
+// lines of the block.
+func contains(source, block string) bool {
+	for indent := range 5 {
+		tabs := strings.Repeat("\t", indent)
+		var b strings.Builder
+		for line := range strings.Lines(block) {
+			if line != "\n" {
+				line = tabs + line
+			}
+			b.WriteString(line)
+		}
+		if strings.Contains("\n"+source, "\n"+b.String()) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestTheCodeOfThePagesIsThatOfTheExamples(t *testing.T) {
+	sources := compiled(t)
+	total := 0
+	for name, page := range pages(t) {
+		for _, block := range blocks(page, "go") {
+			total++
+			ok := false
+			for _, source := range sources {
+				ok = ok || contains(source, block)
+			}
+			require.True(t, ok, "%s: in no example:\n%s", name, block)
+		}
+	}
+	require.GreaterOrEqual(t, total, 8)
+}
+
+func TestAChangedLineIsNoticed(t *testing.T) {
+	const source = "func f() {\n\tkit, err := New()\n\n\tuse(kit)\n}\n"
+	for block, want := range map[string]bool{
+		"kit, err := New()\n\nuse(kit)\n": true,
+		"use(kit)\n":                      true,
+		"kit, err := New()\nuse(kit)\n":   false,
+		"kit, err := New(nil)\n":          false,
+		"err := New()\n":                  false, // not a whole line
+	} {
+		require.Equal(t, want, contains(source, block), block)
+	}
+}
+
+func TestTheReadmeNamesTheTwoCommands(t *testing.T) {
+	var lines []string
+	for _, block := range blocks(read(t, "README.md"), "sh") {
+		lines = append(lines, strings.Split(block, "\n")...)
+	}
+	require.Contains(t, lines, "go run ./examples/quickstart")
+	require.Contains(t, lines, "go test ./...")
+}
+
+func TestTheLinksOfThePagesLeadSomewhere(t *testing.T) {
+	for name, page := range pages(t) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`).FindAllStringSubmatch(page, -1) {
+			if !strings.Contains(m[1], "://") {
+				_, err := os.Stat(filepath.Join("..", filepath.Dir(name), m[1]))
+				require.NoError(t, err, name)
+			}
+		}
+	}
+}

@@ -23,7 +23,7 @@ func read(t *testing.T, name string) string {
 // pages returns the texts written for users, by name.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
-	names := []string{"README.md", "CHANGELOG.md"}
+	names := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
 	docs, err := filepath.Glob("../docs/*.md")
 	require.NoError(t, err)
 	for _, name := range docs {

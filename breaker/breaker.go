@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"math"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -62,6 +63,13 @@ func at(now mono.Instant) mono.Instant {
 // New returns a closed breaker, named for what it protects. It returns an error
 // that names every fault of c.
 func New(name string, c Config) (*Breaker, error) {
+	return NewAt(name, c, mono.Now(), rand.Float64)
+}
+
+// NewAt is New for a caller with a clock of its own: a simulation, which is to
+// come out the same each time. The jitter is made of what draw returns, at least
+// 0 and less than 1; it is called with a lock held.
+func NewAt(name string, c Config, now mono.Instant, draw func() float64) (*Breaker, error) {
 	faults := c.Check()
 	if c.IsOff() {
 		faults.Add("Config", nil, "is switched off; there is no breaker to make")
@@ -69,7 +77,9 @@ func New(name string, c Config) (*Breaker, error) {
 	if err := faults.Err("breaker"); err != nil {
 		return nil, err
 	}
-	return newBreaker(name, compile(c), mono.Now()), nil
+	r := compile(c)
+	r.draw = draw
+	return newBreaker(name, r, now), nil
 }
 
 func newBreaker(key string, r *rules, now mono.Instant) *Breaker {

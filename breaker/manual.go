@@ -39,7 +39,7 @@ func (b *Breaker) forceOpen(reason string, now mono.Instant) {
 func (b *Breaker) release(now mono.Instant) {
 	b.command(now, func(b *Breaker, ep *episode) {
 		if ep.state() == ForcedOpen {
-			b.open(ep, ReasonReleased, 1, spread(), now, 0)
+			b.open(ep, ReasonReleased, 1, ep.rules.spread(), now, 0)
 		}
 	})
 }

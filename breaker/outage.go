@@ -1,7 +1,6 @@
 package breaker
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -44,7 +43,7 @@ func newStop(b *Breaker, r *rules, state State, why Cause) *episode {
 }
 
 // spread draws where in the range of the jitter a cooldown lies.
-func spread() float64 { return 2*rand.Float64() - 1 }
+func (r *rules) spread() float64 { return 2*r.draw() - 1 }
 
 // open begins the nth opening in a row, dated at date; b.mu is held.
 func (b *Breaker) open(old *episode, why Reason, nth int, spread float64, date mono.Instant, asked time.Duration) {
@@ -82,7 +81,7 @@ func (b *Breaker) halfOpen(ep *episode, now mono.Instant, forced bool) (id uint3
 	}
 	next = newStop(b, ep.rules, HalfOpen, CauseHalfOpen)
 	next.out.nth = ep.out.nth
-	next.out.spread = spread()
+	next.out.spread = next.rules.spread()
 	b.change(ep, next, why, "")
 	id = next.out.lend(next.rules, now)
 	b.unlockKeeping(next, id)

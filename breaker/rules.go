@@ -3,6 +3,7 @@ package breaker
 import (
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"time"
 )
 
@@ -42,6 +43,8 @@ type rules struct {
 
 	probesNeeded int // successes that close
 
+	draw func() float64 // of the jitter, from [0, 1)
+
 	// pause, which only tests set, is called between the step that decides a
 	// transition and the one that others see, so that they get in between.
 	pause func()
@@ -60,6 +63,7 @@ func compile(c Config) *rules {
 		minCalls:    uint64(c.MinCalls),
 		failures:    uint64(c.Failures),
 		consecutive: uint64(c.Consecutive),
+		draw:        rand.Float64,
 	}
 	switch {
 	case c.Window.Calls > 0:

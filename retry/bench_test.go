@@ -15,7 +15,7 @@ import (
 func BenchmarkFirstTrySucceeds(b *testing.B) {
 	attempt := func() call.Result { return call.Result{Class: call.OK} }
 	p, now := &Policy{}, mono.Now()
-	full := newBucket(Budget{}, now.Add(-time.Hour))
+	full := NewBucketAt(Budget{}, now.Add(-time.Hour))
 	var filling *Bucket
 	once := func(k *Bucket, now mono.Instant) bool {
 		r := attempt()
@@ -51,13 +51,13 @@ func BenchmarkFirstTrySucceeds(b *testing.B) {
 	})
 	b.Run("budget filling", func(b *testing.B) {
 		// 1e8 tokens of room: it stays short of full.
-		filling = newBucket(Budget{Cap: 1e10, PerSecond: 1000, Initial: 1}, now)
+		filling = NewBucketAt(Budget{Cap: 1e10, PerSecond: 1000, Initial: 1}, now)
 		for b.Loop() {
 			once(filling, now)
 		}
 	})
 	b.Run("budget filling, parallel", func(b *testing.B) {
-		filling = newBucket(Budget{Cap: 1e10, PerSecond: 1000, Initial: 1}, now)
+		filling = NewBucketAt(Budget{Cap: 1e10, PerSecond: 1000, Initial: 1}, now)
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				once(filling, now)
@@ -75,7 +75,7 @@ func BenchmarkFirstTrySucceeds(b *testing.B) {
 func BenchmarkNextAgain(b *testing.B) {
 	p, now := &Policy{}, mono.Now()
 	in := fail(call.Unavailable)
-	in.Bucket, in.Now = newBucket(Budget{Cap: 1e10, PerSecond: 1000, Initial: 1e10}, now), now
+	in.Bucket, in.Now = NewBucketAt(Budget{Cap: 1e10, PerSecond: 1000, Initial: 1e10}, now), now
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Next(in)
@@ -85,7 +85,7 @@ func BenchmarkNextAgain(b *testing.B) {
 func TestADecisionDoesNotAllocate(t *testing.T) {
 	p, now := &Policy{}, mono.Now()
 	in := fail(call.Unavailable)
-	in.Bucket, in.Now = newBucket(Budget{}, now), now
+	in.Bucket, in.Now = NewBucketAt(Budget{}, now), now
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		p.Next(in)
 		in.Bucket.EarnAt(now)

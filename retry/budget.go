@@ -116,9 +116,10 @@ type Bucket struct {
 
 // NewBucket returns a bucket with b's initial tokens, or nil for [NoBudget]. A
 // budget with faults is taken as the standard one.
-func NewBucket(b Budget) *Bucket { return newBucket(b, mono.Now()) }
+func NewBucket(b Budget) *Bucket { return NewBucketAt(b, mono.Now()) }
 
-func newBucket(b Budget, now mono.Instant) *Bucket {
+// NewBucketAt is NewBucket for a caller that has read the clock.
+func NewBucketAt(b Budget, now mono.Instant) *Bucket {
 	if b.none {
 		return nil
 	}

@@ -50,7 +50,7 @@ func TestR6_TheBucketStepByStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, start := range []mono.Instant{0, mono.Now(), -27 * 365 * 86400e9} {
-				b := newBucket(tc.budget, start)
+				b := NewBucketAt(tc.budget, start)
 				for i, s := range tc.steps {
 					now := start.Add(s.at)
 					switch s.do {
@@ -107,7 +107,7 @@ func TestR6_PropertyTokensAreConserved(t *testing.T) {
 		b.Initial = rapid.Float64Range(0.1, 1).Draw(t, "Initial") * b.Cap
 		require.Empty(t, b.Check())
 		start := mono.Instant(rapid.Int64Range(-1e18, 1e18).Draw(t, "start"))
-		now, bucket := start, newBucket(b, start)
+		now, bucket := start, NewBucketAt(b, start)
 		model := b.Initial
 		slack := 1e-6 + 1e-9*b.PerSecond // one step of the clock, for each operation
 		ops := 0
@@ -144,7 +144,7 @@ func TestR6_NoTokenIsGivenTwice(t *testing.T) {
 	// was earned.
 	const workers, each = 4, 50_000
 	now := mono.Now()
-	b := newBucket(Budget{Share: 0.5, Cap: 1e6, Initial: 100, PerSecond: 1000}, now)
+	b := NewBucketAt(Budget{Share: 0.5, Cap: 1e6, Initial: 100, PerSecond: 1000}, now)
 	var taken atomic.Int64
 	var wg sync.WaitGroup
 	for range workers {

@@ -26,7 +26,7 @@ func TestR1_PropertyACallStaysWithinItsPolicy(t *testing.T) {
 		require.Empty(t, p.Check())
 		start := mono.Now()
 		budget := Budget{PerSecond: minPerSecond, Initial: float64(rapid.IntRange(1, 5).Draw(t, "tokens"))}
-		bucket := newBucket(budget, start)
+		bucket := NewBucketAt(budget, start)
 		whole := time.Duration(rapid.IntRange(0, 10_000).Draw(t, "ms in all")) * time.Millisecond
 		now, prev, attempt := start, time.Duration(0), 1
 		for {
@@ -101,7 +101,7 @@ func FuzzBucket(f *testing.F) {
 			return // beyond what a clock shows
 		}
 		now := mono.Instant(at)
-		k := newBucket(Budget{Share: share, PerSecond: perSecond, Cap: most, Initial: initial}, now)
+		k := NewBucketAt(Budget{Share: share, PerSecond: perSecond, Cap: most, Initial: initial}, now)
 		earned := k.TokensAt(now)
 		taken := 0.0
 		for _, op := range ops {

@@ -106,7 +106,7 @@ func TestD041_ABurstIsChargedBeforeItWaits(t *testing.T) {
 
 func TestD042_ADenialKeepsTheFailureAndSaysWhoseItIs(t *testing.T) {
 	now := mono.Now()
-	bucket := newBucket(Budget{Initial: 1}, now)
+	bucket := NewBucketAt(Budget{Initial: 1}, now)
 	require.True(t, bucket.TakeAt(now))
 	in := fail(call.ServerFault)
 	in.Bucket, in.Now = bucket, now
@@ -121,7 +121,7 @@ func TestD042_ADenialKeepsTheFailureAndSaysWhoseItIs(t *testing.T) {
 
 func TestD043_BudgetsOfTwoTargetsAreApart(t *testing.T) {
 	p, now := &Policy{}, mono.Now()
-	down, up := newBucket(Budget{}, now), newBucket(Budget{}, now)
+	down, up := NewBucketAt(Budget{}, now), NewBucketAt(Budget{}, now)
 	in := fail(call.Unavailable)
 	in.Now = now
 	for in.Bucket = down; p.Next(in).Again; {

@@ -46,7 +46,7 @@ func TestR2_TheRuleOverAllItsInputs(t *testing.T) {
 		}
 	}
 	now, cases := mono.Now(), 0
-	bucket := newBucket(Budget{Cap: 1}, now)
+	bucket := NewBucketAt(Budget{Cap: 1}, now)
 	oneToken, noToken := bucket.empty.Load(), int64(now)
 	for name, policy := range policies {
 		for class := call.Class(0); class <= call.Permanent+1; class++ {
@@ -124,7 +124,7 @@ func fail(class call.Class) Input {
 
 func TestD028_ARefusalIsNeverRepeated(t *testing.T) {
 	now := mono.Now()
-	bucket := newBucket(Budget{}, now)
+	bucket := NewBucketAt(Budget{}, now)
 	p := &Policy{MaxAttempts: 5, Backoff: Backoff{Base: time.Second}}
 	in := fail(call.Refused)
 	in.Bucket, in.Now = bucket, now

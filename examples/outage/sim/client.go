@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+// Client is how a caller calls its dependency.
+type Client struct {
+	// Policy is in force whole: a layer that is nil is switched off. Its calls are
+	// ReadOnly unless it says otherwise. Hedges and fallbacks are not played.
+	Policy holdfast.Policy
+
+	// Around, if not nil, is asked once for the whole call, with all its attempts
+	// inside: the order that the kit does not have.
+	Around *breaker.Config
+
+	// Unaware says that the retries are made by hand, by someone who does not know
+	// a probe from another attempt.
+	Unaware bool
+
+	// Kits is how many kits are nested in each other, each with the retries of the
+	// policy and a budget of its own; the innermost has the other layers. Zero is one.
+	Kits int
+}
+
+// key names a caller's dependency.
+const key = "dependency"
+
+// kit is the state of a client.
+type kit struct {
+	run   *run
+	inner *kit // what an attempt calls; nil is the dependency
+
+	retry  *retry.Policy
+	limits timeout.Limits
+	safety call.Safety
+
+	breakerConfig  *breaker.Config
+	bulkheadConfig *bulkhead.Config
+	unaware        bool
+	nested         bool // inside another kit's attempt, and its policy heeds that
+
+	made                    bool
+	breaker, outerBreaker   *breaker.Breaker
+	bulkhead, outerBulkhead *bulkhead.Bulkhead
+	bucket                  *retry.Bucket
+	queue                   []*request // what waits in the bulkheads' queues
+	aroundConfig            *breaker.Config
+	around                  *breaker.Breaker
+}
+
+// newKit checks the client's policy and returns its outermost kit.
+func (r *run) newKit(c Client) (*kit, error) {
+	p := c.Policy
+	if _, err := holdfast.New(holdfast.Config{Default: whole(p)}); err != nil {
+		return nil, err
+	}
+	innermost := &kit{run: r, safety: call.ReadOnly, unaware: c.Unaware}
+	if p.Safety != call.SafetyUnknown {
+		innermost.safety = p.Safety
+	}
+	if p.Retry != nil && !p.Retry.IsOff() {
+		innermost.retry = p.Retry
+	}
+	if p.Timeout != nil && !p.Timeout.IsOff() {
+		innermost.limits = *p.Timeout
+	}
+	if p.Breaker != nil && !p.Breaker.IsOff() {
+		config := *p.Breaker
+		if config.ProbeTimeout == 0 {
+			config.ProbeTimeout = innermost.limits.Attempt
+		}
+		innermost.breakerConfig = r.watch(config)
+	}
+	if p.Bulkhead != nil && !p.Bulkhead.IsOff() {
+		innermost.bulkheadConfig = p.Bulkhead
+	}
+	outermost := innermost
+	for range c.Kits - 1 {
+		outermost.nested = innermost.retry != nil && !innermost.retry.EvenNested
+		outermost = &kit{run: r, safety: innermost.safety, inner: outermost, retry: innermost.retry, unaware: c.Unaware}
+	}
+	if c.Around != nil {
+		if err := c.Around.Check().Err("breaker"); err != nil {
+			return nil, fmt.Errorf("around: %w", err)
+		}
+		outermost.aroundConfig = r.watch(*c.Around)
+	}
+	return outermost, nil
+}
+
+// whole returns p with what it leaves out switched off, and not inherited.
+func whole(p holdfast.Policy) holdfast.Policy {
+	if p.Retry == nil {
+		p.Retry = retry.Off()
+	}
+	if p.Breaker == nil {
+		p.Breaker = breaker.Off()
+	}
+	if p.Timeout == nil {
+		p.Timeout = timeout.Off()
+	}
+	if p.Bulkhead == nil {
+		p.Bulkhead = bulkhead.Off()
+	}
+	return p
+}
+
+// watch has the run told of a breaker's transitions.
+func (r *run) watch(c breaker.Config) *breaker.Config {
+	c.Hooks = breaker.Hooks{Transition: func(t breaker.Transition) {
+		r.figures.Transitions = append(r.figures.Transitions, Transition{r.clock.now, t.From, t.To, t.Reason})
+	}}
+	return &c
+}
+
+// begin makes the state at the first call, as a kit does. The configs were
+// checked.
+func (k *kit) begin() {
+	if k.made {
+		return
+	}
+	k.made = true
+	now := k.run.clock.instant()
+	if c := k.aroundConfig; c != nil {
+		k.around, _ = breaker.NewAt(key, *c, now, k.run.jitter)
+	}
+	if c := k.breakerConfig; c != nil {
+		k.breaker, _ = breaker.NewAt(key, *c, now, k.run.jitter)
+		if c.Scope == breaker.TwoLevel {
+			k.outerBreaker, _ = breaker.NewAt(key, *c, now, k.run.jitter)
+		}
+	}
+	if c := k.bulkheadConfig; c != nil {
+		k.bulkhead, _ = bulkhead.New(key, *c)
+		if c.Scope == bulkhead.TwoLevel {
+			k.outerBulkhead = k.bulkhead
+			k.bulkhead, _ = bulkhead.New(key, c.ForMethod())
+		}
+	}
+	if k.retry != nil {
+		k.bucket = retry.NewBucketAt(k.retry.Budget, now)
+	}
+}

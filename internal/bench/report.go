@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// printTable writes the outcomes as a table, one line each.
+func printTable(out io.Writer, outcomes []*outcome) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "row\tkit\tallocs\tbare\tbest peer\tkit/peer\tother peers\tgoal\there\tverdict")
+	for _, o := range outcomes {
+		best, toBest, others := "-", "-", []string{}
+		for _, p := range o.Peers {
+			if p.Name == o.BestPeer {
+				best, toBest = p.text(o.Unit), fmt.Sprintf("%.2f", o.ToBestPeer)
+			} else {
+				others = append(others, p.text(o.Unit))
+			}
+		}
+		bare := "-"
+		if o.Bare != nil {
+			bare = number(o.Bare.Median)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", o.Row, number(o.Kit.Median), o.Kit.Allocs-o.Bare.allocs(), bare,
+			best, toBest, strings.Join(others, ", "), o.Goal, o.allowed(), o.verdict())
+	}
+	w.Flush()
+	for _, o := range outcomes {
+		if o.Note != "" {
+			fmt.Fprintf(out, "%s: %s\n", o.Row, o.Note)
+		}
+	}
+	fmt.Fprintln(out, "\nMedians, in ns per operation or B per object; allocs are the kit's over bare. The goal's nanoseconds are those of the machine\n"+
+		"it was written on; the column here has what they come to on this one, by primitives measured in the same passes.")
+}
+
+func (f figure) text(unit string) string {
+	if unit == "B" {
+		return f.Name + " " + number(f.Median)
+	}
+	return fmt.Sprintf("%s %s (%.0f)", f.Name, number(f.Median), f.Allocs)
+}
+
+func (o *outcome) allowed() string {
+	if o.Allowed == 0 {
+		return "-"
+	}
+	return "<= " + number(o.Allowed)
+}
+
+func (o *outcome) verdict() string {
+	switch {
+	case o.Goal == "":
+		return "-"
+	case len(o.Faults) == 0:
+		return "met"
+	}
+	return "missed: " + strings.Join(o.Faults, "; ")
+}
+
+func number(v float64) string {
+	if v < 100 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}

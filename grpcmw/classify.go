@@ -3,12 +3,14 @@ package grpcmw
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
@@ -29,6 +31,9 @@ type evidence struct {
 func classify(ctx context.Context, err error, ev evidence) call.Result {
 	if err == nil {
 		return call.Result{Class: call.OK}
+	}
+	if err == io.EOF {
+		err = ev.lostStatus()
 	}
 	code, text := codeOf(err)
 	res := call.Result{Err: err, Code: int(code), NotSent: ev.notSent(code, text)}
@@ -88,12 +93,27 @@ func codeOf(err error) (codes.Code, string) {
 	return codes.Unknown, err.Error()
 }
 
-// gRPC repeats a stream that the server refused once by itself. If that is
-// refused too, these exact texts are the only sign; a server may send them as
-// its own status, but then there is a content-type.
-const (
-	textDraining = "the connection is draining"
-	textRefused  = "stream terminated by RST_STREAM with error code: REFUSED_STREAM"
+// gRPC itself repeats, once, a stream that the server has not processed. If that
+// one meets a connection that is being closed as well, this exact text is the only
+// sign; a server may send it as its own status, but then there is a content-type.
+// A stream that the server has refused twice, with REFUSED_STREAM, counts as sent:
+// the text says what ended the stream, and nothing of what came before.
+const textDraining = "the connection is draining"
+
+// lostStatus is the end of an RPC that is said to have ended with a bare io.EOF.
+// So gRPC ends a unary one if the server ends the stream that gRPC has just
+// opened again on its own, before the request is sent again; what the server said
+// cannot be seen any more. An interceptor further in may say it as well.
+func (ev evidence) lostStatus() error {
+	if ev.answered() {
+		return errLostAnswer
+	}
+	return errLostStream
+}
+
+var (
+	errLostAnswer = status.Error(codes.Unknown, "grpcmw: the server answered before it was sent the request, and gRPC has lost its status")
+	errLostStream = status.Error(codes.Unavailable, "grpcmw: the stream ended before the request was sent, and gRPC has lost the reason")
 )
 
 // notSent reports whether the server provably did not see the RPC. In doubt it
@@ -105,7 +125,7 @@ func (ev evidence) notSent(code codes.Code, text string) bool {
 	case !ev.stream:
 		return true
 	}
-	return ev.asked && !ev.answered() && code == codes.Unavailable && (text == textDraining || text == textRefused)
+	return ev.asked && !ev.answered() && code == codes.Unavailable && text == textDraining
 }
 
 // answered reports whether the status came from a gRPC server.
@@ -127,6 +147,22 @@ func (ev evidence) madeHere(code codes.Code, text string) bool {
 	if len(ev.trailer["content-type"]) > 0 {
 		return false // an answer without a message: the server's own words
 	}
+	return soundsLocal(code, text)
+}
+
+// doubt makes the interceptors collect proof from now on, once an attempt without
+// any has ended with what may be the client's own failure or the server's word. It
+// costs a call some allocations, and most never meet such an end.
+func (i *Interceptors) doubt(err error) {
+	if err == nil || i.doubted.Load() {
+		return
+	}
+	if code, text := codeOf(err); err == io.EOF || soundsLocal(code, text) {
+		i.doubted.Store(true)
+	}
+}
+
+func soundsLocal(code codes.Code, text string) bool {
 	for _, start := range localTexts[code] {
 		if strings.HasPrefix(text, start) {
 			return true

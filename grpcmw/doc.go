@@ -36,8 +36,10 @@
 // Idempotent if the idempotency_level in its registered descriptor says so, or
 // its own entry or an override does. The calls of any other get one attempt,
 // and further ones only if the first provably never left: no connection took it,
-// or the server refused the stream. Metadata "idempotency-key" allows repeats as
-// well. Kit.Explain says what holds for a method, and why.
+// or it met, twice, one that the server was closing. A stream that the server has
+// refused, with REFUSED_STREAM, gRPC sends once more by itself; if that is refused
+// too it counts as sent. Metadata "idempotency-key" allows repeats as well.
+// Kit.Explain says what holds for a method, and why.
 //
 // A stream is opened again, inside RecvMsg or Header, as long as nothing was
 // delivered: no message and no header. Where the client sends a stream it must not
@@ -100,7 +102,10 @@
 // [DialOptions] switches them off. They happen inside all interceptors, where a
 // breaker, a limit and a permit would each cover several attempts and see only
 // the last: the order of the layers would be reversed. What gRPC repeats by
-// itself in spite of that, once, is an RPC that the server has not processed.
+// itself in spite of that, once, is an RPC that the server has not processed, so
+// that an attempt may be two streams. If the second ends before the request is sent
+// again, gRPC loses the status of a unary RPC: it ends with Unavailable then, or
+// with Unknown if the server has answered, and counts as sent.
 //
 // # Errors
 //

@@ -3,6 +3,7 @@ package grpcmw_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strconv"
@@ -80,12 +81,13 @@ func (s *frames) serve(c net.Conn) {
 	}
 }
 
-func (s *frames) connect(t *testing.T, k *holdfast.Kit) *grpc.ClientConn {
-	cc, err := grpc.NewClient("passthrough:///"+memnet.Host, append(grpcmw.DialOptions(k),
+func (s *frames) connect(t *testing.T, k *holdfast.Kit, opts ...grpc.DialOption) *grpc.ClientConn {
+	opts = append(append(grpcmw.DialOptions(k), opts...),
 		grpc.WithTransportCredentials(insecureCredentials),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return s.wire.DialContext(ctx, "tcp", address)
-		}))...)
+		}))
+	cc, err := grpc.NewClient("passthrough:///"+memnet.Host, opts...)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = cc.Close() })
 	return cc
@@ -97,6 +99,10 @@ func reset(code http2.ErrCode) func(*http2.Framer, uint32) error {
 
 // answerWith sends headers that end the stream.
 func answerWith(fields ...string) func(*http2.Framer, uint32) error {
+	return headers(true, fields...)
+}
+
+func headers(end bool, fields ...string) func(*http2.Framer, uint32) error {
 	return func(f *http2.Framer, stream uint32) error {
 		var block bytes.Buffer
 		e := hpack.NewEncoder(&block)
@@ -105,8 +111,17 @@ func answerWith(fields ...string) func(*http2.Framer, uint32) error {
 				return err
 			}
 		}
-		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: end})
 	}
+}
+
+// whole sends headers, an empty message and an OK.
+func whole(f *http2.Framer, stream uint32) error {
+	return errors.Join(
+		headers(false, ":status", "200", "content-type", "application/grpc", "which", "whole")(f, stream),
+		f.WriteData(stream, false, make([]byte, 5)),
+		headers(true, "grpc-status", "0")(f, stream),
+	)
 }
 
 func goAway(f *http2.Framer, _ uint32) error {
@@ -118,29 +133,55 @@ func goAway(f *http2.Framer, _ uint32) error {
 
 var notFound = answerWith(":status", "200", "content-type", "application/grpc", "grpc-status", strconv.Itoa(int(codes.NotFound)), "grpc-message", "here")
 
-// Streams that the server refused twice, once more than gRPC repeats them by
-// itself, were not processed, so any method's call is repeated.
-func TestR2_AStreamRefusedTwiceWasNotSent(t *testing.T) {
-	for name, refuse := range map[string]func(*http2.Framer, uint32) error{"RST_STREAM": reset(http2.ErrCodeRefusedStream), "GOAWAY": goAway} {
+// What gRPC does by itself with a stream that the server has not processed: it is
+// sent once more. If that is not processed either, because the connection was being
+// closed again, any method's call is repeated. A stream refused twice counts as
+// sent: only a call that may be repeated is, so that each of its attempts is two
+// streams at most.
+func TestR2_AStreamNotProcessedTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		refuse  func(*http2.Framer, uint32) error
+		change  func(*holdfast.Policy)
+		notSent bool
+		code    codes.Code
+		hits    int32
+		results int
+	}{
+		"GOAWAY, unsafe":        {goAway, single, true, codes.NotFound, 3, 2},
+		"RST_STREAM, unsafe":    {reset(http2.ErrCodeRefusedStream), single, false, codes.Unavailable, 2, 1},
+		"RST_STREAM, read-only": {reset(http2.ErrCodeRefusedStream), readOnly, false, codes.NotFound, 3, 2},
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				var results []call.Result
-				s := playFrames(t, refuse, refuse, notFound)
+				s := playFrames(t, c.refuse, c.refuse, notFound)
 				cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) {
+					c.change(p)
 					p.Classify = func(_ context.Context, _ call.Info, r call.Result) call.Result {
 						results = append(results, r)
 						return r
 					}
 				})))
 				_, err := invoke(t.Context(), cc)
-				require.Equal(t, codes.NotFound, status.Code(err), "%v", err)
-				require.EqualValues(t, 3, s.hits.Load())
-				require.Len(t, results, 2)
-				require.True(t, results[0].NotSent)
+				require.Equal(t, c.code, status.Code(err), "%v", err)
+				require.Equal(t, c.hits, s.hits.Load())
+				require.Len(t, results, c.results)
+				require.Equal(t, c.notSent, results[0].NotSent)
 				require.Equal(t, call.Unavailable, results[0].Class)
 			})
 		})
 	}
+}
+
+// A server that refuses for ever is asked twice for each attempt of the policy's.
+func TestR1_AServerThatRefusesForEver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := playFrames(t, reset(http2.ErrCodeRefusedStream))
+		cc := s.connect(t, newKit(t, with(readOnly)))
+		_, err := invoke(t.Context(), cc)
+		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
+		require.EqualValues(t, 2*3, s.hits.Load())
+	})
 }
 
 // What resets and proxies make of a call. ReadOnly, so that a class that is

@@ -2,6 +2,7 @@ package grpcmw
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -11,8 +12,9 @@ import (
 // Interceptors puts a kit into gRPC. It keeps no state of single calls; several
 // connections may share it.
 type Interceptors struct {
-	config config
-	routes *routes
+	config  config
+	routes  *routes
+	doubted atomic.Bool // proof is collected also where nothing is repeated
 }
 
 // New returns the interceptors of a kit. It returns an error if the kit is nil,

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
@@ -28,7 +29,7 @@ func (i *Interceptors) stream(ctx context.Context, desc *grpc.StreamDesc, cc *gr
 		return nil, err
 	}
 	s := &stream{record: r, desc: desc, repeat: repeat{cc: cc, method: method, streamer: streamer}}
-	s.changing.free.L = &s.changing.mu
+	s.changing.free.L, s.reading.free.L = &s.changing.mu, &s.reading.mu
 	r.enter()
 	returned := false
 	defer func() { r.leave(returned) }()
@@ -53,6 +54,7 @@ type stream struct {
 
 	settled  atomic.Bool // the attempt stands; set while changing is held
 	changing latch       // held while the attempt is changed
+	reading  latch       // held while one of its messages is awaited, until the first is there
 	repeat
 }
 
@@ -103,10 +105,7 @@ func (s *stream) RecvMsg(m any) (err error) {
 	for again := true; again; {
 		t := s.attempt()
 		t.attempt.BeginWait()
-		err = t.stream.RecvMsg(m)
-		if err == io.EOF && !s.spoken.Load() {
-			err = emptyEnd(t.stream, m)
-		}
+		err = s.receive(t, m)
 		t.attempt.EndWait()
 		again, err = s.received(t, err)
 	}
@@ -114,15 +113,23 @@ func (s *stream) RecvMsg(m any) (err error) {
 	return err
 }
 
-// emptyEnd returns how a stream ended whose first RecvMsg returned io.EOF. When the
-// server refuses a stream that gRPC has just opened again on its own, gRPC may take
-// the io.EOF of the request that it sends again for the end of the stream; asked
-// once more it gives the status. An end that was an OK is io.EOF each time.
-func emptyEnd(stream grpc.ClientStream, m any) error {
-	if err := stream.RecvMsg(m); err != nil {
-		return err
+// receive receives a message of the attempt's. Until the first is there Header may
+// do so too, and gRPC allows one at a time.
+func (s *stream) receive(t *try, m any) error {
+	if s.spoken.Load() {
+		return t.stream.RecvMsg(m)
 	}
-	return io.EOF
+	s.reading.lock()
+	defer s.reading.unlock()
+	err := t.stream.RecvMsg(m)
+	if err == io.EOF {
+		// When the server ends a stream that gRPC has just opened again on its
+		// own, gRPC may take the io.EOF of the request that it sends again for the
+		// end of the stream. Asked once more it gives the status, or a message; an
+		// end that was an OK is io.EOF each time.
+		err = t.stream.RecvMsg(m)
+	}
+	return err
 }
 
 // received judges what RecvMsg has returned. again says that another attempt
@@ -199,22 +206,47 @@ func (s *stream) Header() (md metadata.MD, err error) {
 		again = false
 		t := s.attempt()
 		md, err = t.stream.Header()
-		switch f := t.finish.Load(); {
+		var end error
+		if md == nil && err == nil {
+			md, end = s.headerless(t)
+		}
+		switch {
 		case err != nil:
 			again, err = s.failed(t, err)
-		case md == nil && f != nil && f.err != nil:
-			again, _ = s.failed(t, f.err)
-		case md == nil && f != nil:
+		case end == io.EOF:
 			t.end(call.Result{Class: call.OK}, false)
-		case md == nil && t.held.Err() != nil:
-			// gRPC is about to say so, on another goroutine.
-			again, _ = s.failed(t, status.FromContextError(t.held.Err()).Err())
+		case end != nil:
+			again, _ = s.failed(t, end)
 		default:
 			again = !s.settleOn(t)
 		}
 	}
 	returned = true
 	return md, err
+}
+
+// headerless returns how an attempt ended whose Header had nothing to return, nil
+// if it has not ended as far as anyone knows; or its header, after all.
+func (s *stream) headerless(t *try) (metadata.MD, error) {
+	switch f := t.finish.Load(); {
+	case f != nil && f.err != nil:
+		return nil, f.err
+	case f == nil && t.held.Err() != nil:
+		// gRPC is about to say so, on another goroutine.
+		return nil, status.FromContextError(t.held.Err()).Err()
+	case f == nil:
+		return nil, nil
+	}
+	// It is said to have been an OK, perhaps too soon, as in receive.
+	if md, err := t.stream.Header(); md != nil || err != nil {
+		return md, err
+	}
+	s.reading.lock()
+	defer s.reading.unlock()
+	if s.spoken.Load() {
+		return nil, nil
+	}
+	return nil, t.stream.RecvMsg(new(emptypb.Empty)) // no message comes without a header
 }
 
 // Trailer returns the server's trailer, once the stream has ended.

@@ -16,43 +16,54 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 )
 
-// The same as for a unary call, for each kind of stream: what the server refused
-// twice was not processed, and is opened again whatever its method does; but not
+// The same as for a unary call, for each kind of stream; but nothing is repeated
 // once the client of a stream has sent a message.
-func TestR2_AStreamOfAnyKindRefusedTwiceWasNotSent(t *testing.T) {
-	for refused, refuse := range map[string]func(*http2.Framer, uint32) error{"RST_STREAM": reset(http2.ErrCodeRefusedStream), "GOAWAY": goAway} {
-		for name, c := range map[string]struct {
-			desc *grpc.StreamDesc
-			sent bool
-			code codes.Code
-		}{
-			"server":       {serverStream, true, codes.NotFound},
-			"bidi":         {bidiStream, false, codes.NotFound},
-			"bidi, sent":   {bidiStream, true, codes.Unavailable},
-			"client, sent": {clientStream, true, codes.Unavailable},
-		} {
-			t.Run(refused+" "+name, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					s := playFrames(t, refuse, refuse, notFound)
-					var seen verdicts
-					cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) { single(p); seen.note(p) })))
-					stream, err := cc.NewStream(t.Context(), c.desc, method)
-					require.NoError(t, err)
-					if c.sent {
-						if err := stream.SendMsg(nil); err != io.EOF { // refused already
-							require.NoError(t, err)
-						}
+func TestR2_AStreamOfAnyKindNotProcessedTwice(t *testing.T) {
+	refused := reset(http2.ErrCodeRefusedStream)
+	for name, c := range map[string]struct {
+		refuse func(*http2.Framer, uint32) error
+		change func(*holdfast.Policy)
+		desc   *grpc.StreamDesc
+		sent   bool
+		again  bool
+	}{
+		"GOAWAY server":                 {goAway, single, serverStream, true, true},
+		"GOAWAY bidi":                   {goAway, single, bidiStream, false, true},
+		"GOAWAY bidi, sent":             {goAway, single, bidiStream, true, false},
+		"GOAWAY client, sent":           {goAway, single, clientStream, true, false},
+		"RST_STREAM server":             {refused, single, serverStream, true, false},
+		"RST_STREAM server, read-only":  {refused, readOnly, serverStream, true, true},
+		"RST_STREAM bidi":               {refused, single, bidiStream, false, false},
+		"RST_STREAM bidi, read-only":    {refused, readOnly, bidiStream, false, true},
+		"RST_STREAM bidi, sent, safe":   {refused, readOnly, bidiStream, true, false},
+		"RST_STREAM client, sent, safe": {refused, readOnly, clientStream, true, false},
+		"RST_STREAM client, sent":       {refused, single, clientStream, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := playFrames(t, c.refuse, c.refuse, notFound)
+				var seen verdicts
+				cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) { c.change(p); seen.note(p) })))
+				stream, err := cc.NewStream(t.Context(), c.desc, method)
+				require.NoError(t, err)
+				if c.sent {
+					if err := stream.SendMsg(nil); err != io.EOF { // refused already
+						require.NoError(t, err)
 					}
-					require.NoError(t, stream.CloseSend())
-					_, err = readAll(stream)
-					require.Equal(t, c.code, status.Code(err), "%v", err)
-					if c.code == codes.NotFound {
-						require.EqualValues(t, 3, s.hits.Load())
-						require.Equal(t, []call.Class{call.Unavailable, call.ClientFault}, seen.take())
-					}
-				})
+				}
+				require.NoError(t, stream.CloseSend())
+				_, err = readAll(stream)
+				if !c.again {
+					require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
+					require.EqualValues(t, 2, s.hits.Load())
+					require.Equal(t, []call.Class{call.Unavailable}, seen.take())
+					return
+				}
+				require.Equal(t, codes.NotFound, status.Code(err), "%v", err)
+				require.EqualValues(t, 3, s.hits.Load())
+				require.Equal(t, []call.Class{call.Unavailable, call.ClientFault}, seen.take())
 			})
-		}
+		})
 	}
 }
 

@@ -25,7 +25,8 @@ type try struct {
 	witness witness
 	finish  atomic.Pointer[ended] // what gRPC said at the end
 	dropped atomic.Bool           // the collector has ended it
-	over    bool                  // guarded by record.mu
+	over    bool                  // guarded by record.mu, as is:
+	spoke   bool                  // the first message was delivered
 }
 
 // unopened is the stream of an attempt that has none: of a call that has ended
@@ -93,9 +94,16 @@ func (t *try) isOver() bool {
 func (t *try) answered() {
 	t.record.mu.Lock()
 	defer t.record.mu.Unlock()
+	t.spoke = true
 	if !t.over {
 		t.attempt.Answered()
 	}
+}
+
+func (t *try) hasSpoken() bool {
+	t.record.mu.Lock()
+	defer t.record.mu.Unlock()
+	return t.spoke
 }
 
 // unwatched takes an open stream, which may be silent for as long as it likes,
@@ -111,9 +119,6 @@ func (t *try) unwatched() {
 // judge returns the verdict on an error of the stream's. Any code but a context's
 // is the wire's own word, whatever has ended since.
 func (t *try) judge(err error) call.Result {
-	if err == io.EOF {
-		err = nil
-	}
 	ev := t.witness.evidence()
 	res := t.record.kit.forbid(classify(t.held, err, ev), ev)
 	if code := codes.Code(res.Code); code == codes.Canceled || code == codes.DeadlineExceeded {
@@ -173,6 +178,10 @@ func (t *try) onFinish(err error) {
 func (t *try) endUnread() {
 	defer t.record.contain()
 	res := t.judge(t.finish.Load().err)
+	if res.Class == call.OK && !t.hasSpoken() {
+		// It may be one of the ends that gRPC takes for an OK too soon.
+		res.Class = call.Canceled
+	}
 	if res.Class == call.Canceled || res.Class == call.TimedOut && t.record.ctx.Err() != nil {
 		res.Class = call.Canceled // says nothing: nobody waited for an answer
 	}

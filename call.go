@@ -29,6 +29,8 @@ type Call struct {
 
 	*state
 	bucket *retry.Bucket // the state's, or the call's own under an override
+	tally  *Tally        // nil if nobody counts
+	told   *callTold     // nil if no hook waits for the call's end
 
 	end      mono.Instant // of Total; meaningful if limits.Total > 0
 	now      mono.Instant // the last reading of the clock
@@ -37,6 +39,8 @@ type Call struct {
 	admitted bool         // the last attempt was, and not refused
 	probe    bool         // and it was one
 	raced    bool         // a hedge was sent: nothing is repeated any more
+	counted  bool         // in the tally
+	answered bool         // by a fallback
 	delay    time.Duration
 	last     call.Result // of the last attempt that was not refused as a repeat
 	stopped  error       // why the call ended short of its attempts
@@ -82,7 +86,12 @@ func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms
 		c.bucket = retry.NewBucket(c.retry.Budget) // the policy has none to share
 	}
 	c.hedged = c.mayHedge()
-	return around.enter(ctx, c.MayRetry()), nil
+	c.count()
+	ctx = around.enter(ctx, c.MayRetry())
+	if hook := m.hooks.Load().Call; hook != nil {
+		ctx = c.beginTold(ctx, hook)
+	}
+	return ctx, nil
 }
 
 var noLimits = new(timeout.Limits)

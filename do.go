@@ -43,7 +43,10 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 		return doHedged(ctx, c, fn)
 	}
 	var value T
-	answer, err := c.Run(ctx, func(ctx context.Context, _ int) call.Result {
+	answer, err := c.Run(ctx, func(ctx context.Context, n int) call.Result {
+		if c.Watched() {
+			ctx = Sending(ctx, n, nil)
+		}
 		v, err := fn(ctx)
 		if err == nil {
 			value = v
@@ -59,8 +62,8 @@ func doHedged[T any](ctx context.Context, c Call, fn func(context.Context) (T, e
 	var value T
 	answer, err := c.RunHedged(ctx, func(int) (func(context.Context, int) call.Result, func()) {
 		var own T
-		attempt := func(ctx context.Context, _ int) call.Result {
-			v, err := fn(ctx)
+		attempt := func(ctx context.Context, n int) call.Result {
+			v, err := fn(Sending(ctx, n, nil))
 			if err == nil {
 				own = v
 			}

@@ -98,12 +98,14 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 	case answer == nil: // there is none after all
 		return nil, err
 	}
+	c.answered = true
 	return answer, nil
 }
 
 // FailFallback ends the call whose fallback has failed, and returns its error. An
 // HTTP response stands, and says so by [Call.Stopped]: the error is nil then.
 func (c *Call) FailFallback(failure error) error {
+	c.answered = false
 	if err := c.Err(); err != nil {
 		return &fallback.Error{Primary: err, Fallback: failure}
 	}

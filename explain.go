@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +20,7 @@ import (
 // Explanation says what protects a method, and why.
 type Explanation struct {
 	Method string
+	Wire   string // "grpc", "http" or "do", the protocol that reads the name
 	Entry  string // the table's entry that applies, "Default" if none does
 	Policy Policy // in force; a layer that is switched off is its Off value
 
@@ -80,7 +82,7 @@ func (k *Kit) Explain(method string) (Explanation, error) {
 
 func (m *Method) explain(name string, declared call.Safety, protocol string, waits wire.Waits) Explanation {
 	e := Explanation{
-		Method: name, Entry: m.field,
+		Method: name, Wire: cmp.Or(protocol, plainNames.Name), Entry: m.field,
 		Policy: Policy{
 			Safety:   m.safety,
 			Fallback: orOff(m.fallback.policy, fallback.Off), Retry: orOff(m.retry.policy, retry.Off),

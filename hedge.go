@@ -32,10 +32,14 @@ func (c *Call) RunHedged(ctx context.Context, begin func(n int) (attempt func(co
 		l.make, l.won = begin(n)
 		return l
 	}
+	returned := false
+	defer func() { c.close(ctx, err, returned) }()
 	for res := (call.Result{}); c.Next(ctx, res, nil); { // Retry(
 		res = c.Race(ctx, false, lanes)
 	}
-	return c.Fallback(ctx) // Fallback(
+	answer, err = c.Fallback(ctx) // Fallback(
+	returned = true
+	return answer, err
 }
 
 // runLane is an attempt that ends when its function returns.

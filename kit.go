@@ -23,6 +23,9 @@ type Kit struct {
 	shared   map[retry.Budget]*keyed.Registry[*retry.Bucket]
 
 	plain atomic.Pointer[Binding] // that of Do, kept aside from the lock
+
+	attached []*Hooks // beside those of the config
+	watchers
 }
 
 // New returns a kit for c, which it copies. The error names every bad field of
@@ -36,6 +39,8 @@ func New(c Config) (*Kit, error) {
 		c.Name = "holdfast"
 	}
 	k := &Kit{config: c, levels: map[string]*level{}, bindings: map[string]*Binding{}, shared: map[retry.Budget]*keyed.Registry[*retry.Bucket]{}}
+
+	k.joinHooks()
 
 	// Default and Standard alone must fit each other already here: every
 	// method without an entry lives by them.

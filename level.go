@@ -40,6 +40,7 @@ func (m *Method) furnish() error {
 		if config.ProbeTimeout == 0 && m.timeout.policy != nil {
 			config.ProbeTimeout = m.timeout.policy.Attempt
 		}
+		config.Hooks = l.level.kit.watch(config.Hooks)
 		group, err := breaker.NewGroup(config, 0)
 		if err != nil {
 			return err

@@ -18,22 +18,24 @@ import (
 // inherited from where it was set. Adapters begin calls with it.
 type Method struct {
 	key   string
+	wire  string // the protocol's name
 	field string // the entry as a user would look for it
 
 	safety     call.Safety
 	safetyFrom string
 	ownSafety  bool // outranks what the wire declares
 
-	fallback layer[fallback.Policy]
-	retry    layer[retry.Policy]
-	breaker  layer[breaker.Config]
-	timeout  layer[timeout.Limits]
-	bulkhead layer[bulkhead.Config]
-	classify func(context.Context, call.Info, call.Result) call.Result
-	hooks    *Hooks // the kit's
+	fallback  layer[fallback.Policy]
+	retry     layer[retry.Policy]
+	breaker   layer[breaker.Config]
+	timeout   layer[timeout.Limits]
+	bulkhead  layer[bulkhead.Config]
+	classify  func(context.Context, call.Info, call.Result) call.Result
+	*watchers // the kit's
 
 	states *keyed.Registry[*stateSlot]
 	latest atomic.Pointer[state] // the last look-up made for any target
+	tally  atomic.Pointer[Tally] // that of the last call while calls are counted
 	narrow bool                  // a layer has a scope narrower than the target
 }
 
@@ -56,7 +58,7 @@ type source struct {
 func (k *Kit) resolve(key string, chain []source) *Method {
 	sources := append(append([]source(nil), chain...),
 		source{"", "Default", k.config.Default}, source{"", "Standard", Standard()})
-	m := &Method{key: key, field: sources[0].field, hooks: &k.config.Hooks}
+	m := &Method{key: key, field: sources[0].field, watchers: &k.watchers}
 	m.fallback = pick(k, sources, func(p Policy) *fallback.Policy { return p.Fallback })
 	m.retry = pick(k, sources, func(p Policy) *retry.Policy { return p.Retry })
 	m.breaker = pick(k, sources, func(p Policy) *breaker.Config { return p.Breaker })

@@ -57,25 +57,8 @@ type Config struct {
 	// Do, any name. The adapter refuses a key that is no name for its wire.
 	Methods map[string]Policy
 
-	// Hooks are told of what the calls do.
+	// Hooks are told of what the calls do. Kit.Attach adds others.
 	Hooks Hooks
-}
-
-// Hooks are functions that are called while calls run; nil ones are not. They run
-// on the caller's goroutine, outside every lock, and get the caller's context.
-// One that panics has its call release all it holds, and the panic goes on. For
-// what breakers do see breaker.Config.Hooks. Hedges are told by none.
-type Hooks struct {
-	// Retry is called once for each repeat that was admitted, before it is sent.
-	Retry func(context.Context, Retry)
-}
-
-// Retry is a repeat about to be sent.
-type Retry struct {
-	Info    call.Info
-	Attempt int           // its number in the call, from 2
-	After   call.Result   // the end of the attempt before it
-	Delay   time.Duration // the wait between them
 }
 
 // Standard returns the policy that everything inherits from in the end:

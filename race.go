@@ -44,6 +44,7 @@ type race struct {
 // racer is an attempt in a race.
 type racer struct {
 	lane Lane
+	n    int // of the attempt in its call
 	seat *seat
 	ctx  context.Context // what the attempt is made with
 	sent mono.Instant
@@ -56,12 +57,14 @@ type racer struct {
 	ended bool // the race knows of it
 }
 
-// seat is what an attempt knows of the race that it is in. It must not refer to
-// the lane: an attempt may be kept by the collector's watch over its answer.
+// seat is what an attempt knows of those around it: the race that it is in, and
+// who watches it. It must not refer to the lane: an attempt may be kept by the
+// collector's watch over its answer.
 type seat struct {
 	hedge bool
-	quit  context.CancelFunc
-	lost  atomic.Bool // another attempt has won
+	quit  context.CancelFunc // nil if it is in no race
+	lost  atomic.Bool        // another attempt has won
+	told  *attemptTold       // nil if no hook watches
 }
 
 func (s *seat) lose() {
@@ -123,7 +126,7 @@ func (c *Call) Race(ctx context.Context, held bool, lane func(n int) Lane) call.
 func (r *race) admit(n int, hedge bool) (*racer, call.Result) {
 	lane := r.lanes(n) // may panic: nothing is held yet
 	own, quit := context.WithCancel(r.caller)
-	x := &racer{lane: lane, seat: &seat{hedge: hedge, quit: quit}}
+	x := &racer{lane: lane, n: n, seat: &seat{hedge: hedge, quit: quit}}
 	r.racers = append(r.racers, x)
 	a := x.lane.Held()
 	a.seat = x.seat
@@ -159,6 +162,7 @@ func (r *race) hedge() bool {
 	c.attempts++
 	c.raced = true
 	r.start(x)
+	c.tellHedge(r.caller, c.attempts)
 	return true
 }
 
@@ -255,6 +259,9 @@ func (r *race) verdict() call.Result {
 		won = r.racers[0]
 	}
 	r.end(won)
+	if won.seat.hedge {
+		r.call.tellHedgeWon(r.caller, won.n)
+	}
 	return won.res
 }
 

@@ -18,7 +18,11 @@ import (
 // ready what the next one needs; its error ends the call.
 func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.Context) error) bool {
 	if c.attempts == 0 {
-		return c.first(ctx)
+		if !c.first(ctx) {
+			c.tellRefused(ctx)
+			return false
+		}
+		return true
 	}
 	if !c.admitted {
 		c.attempts--
@@ -30,6 +34,7 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 		} else {
 			c.last = res
 		}
+		c.tellRefused(ctx)
 		return false
 	}
 	c.last = res
@@ -39,10 +44,12 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 	d := c.decide(ctx, res)
 	if !d.Again {
 		c.stopped = d.Reason
+		c.tellRefused(ctx)
 		return false
 	}
 	if !c.wait(ctx, d.Delay, prepare) {
 		c.bucket.ReturnAt(mono.Now()) // the token of a repeat that is not made
+		c.tellRefused(ctx)
 		return false
 	}
 	if res.Exact {
@@ -84,18 +91,6 @@ func (c *Call) decide(ctx context.Context, res call.Result) retry.Decision {
 		CallerDone: ctx.Err() != nil, Left: c.left(ctx), Refusal: c.refusal(),
 		Bucket: c.bucket, Now: c.now, PrevDelay: c.delay, U: 1 - rand.Float64(),
 	})
-}
-
-// tellRetry calls the hook. Should it panic, the attempt is given up unsent.
-func (c *Call) tellRetry(ctx context.Context, a *Attempt) {
-	told := false
-	defer func() {
-		if !told {
-			a.giveUp(ctx)
-		}
-	}()
-	c.method.hooks.Retry(ctx, Retry{Info: c.info, Attempt: c.attempts, After: c.last, Delay: c.delay})
-	told = true
 }
 
 // refusal returns what the breaker would answer to the next attempt, nil for

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/call"
-	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
 // Run makes the call by the formula,
@@ -15,10 +14,14 @@ import (
 // answer, if one was given, or the call's error. In a call that may be hedged
 // [Call.RunHedged] lets attempts race in the place of one.
 func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int) call.Result) (answer any, err error) {
+	returned := false
+	defer func() { c.close(ctx, err, returned) }()
 	for res := (call.Result{}); c.Next(ctx, res, nil); { // Retry(
 		res = c.once(ctx, attempt)
 	}
-	return c.Fallback(ctx) // Fallback(
+	answer, err = c.Fallback(ctx) // Fallback(
+	returned = true
+	return answer, err
 }
 
 // once makes one attempt. A panic or a Goexit in it is a failure and goes on.
@@ -37,11 +40,14 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 	res.Class = call.ServerFault // what a panic leaves standing
 	defer a.Release()
 	defer func() { a.Book(ctx, res) }()
+	trial := c.Try(n)
 	end := attempt(bounded, n)
 	if end.Class != call.OK || c.method.classify != nil {
 		end = c.Classify(ctx, a.Judge(ctx, end))
 	}
 	res = end // only now: until here it stands for a panic
+	c.countPlain(a, res)
+	trial.Ended(ctx, res)
 	return res
 }
 
@@ -57,23 +63,25 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 		}
 	}
 
-	a.bucket, a.bound = c.bucket, c.bound(a) // Timeout(
+	bound := c.bound(a) // Timeout(
+	a.bucket, a.tally = c.bucket, c.tally
 	if held {
-		bounded = a.hold(ctx, c.now, c.firstMessage(), c.limits.Idle, c.stream)
+		bounded = a.hold(ctx, c.now, bound, c.firstMessage(), c.limits.Idle, c.stream)
 	} else {
-		bounded, a.cancel, a.own = a.bound.Context(ctx, c.now)
-		a.until = c.now.Add(a.bound.Left)
+		bounded, a.cancel, a.own = bound.Context(ctx, c.now)
+		a.limit, a.whole, a.until = bound.Limit, bound.Whole, c.now.Add(bound.Left)
 	}
 
 	if c.bulkhead != nil { // Bulkhead(
 		if !a.permit.Try(c.bulkhead, c.outerBulkhead) {
-			a.ticket.Queued()
-			if err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead); err != nil {
+			if err := c.queue(ctx, bounded, a); err != nil {
 				a.giveUp(ctx)
 				return nil, turnedAway(ctx, err)
 			}
-			a.ticket.BeginAt(mono.Now())
 		}
+	}
+	if c.Watched() {
+		bounded = c.watch(bounded, a)
 	}
 	return bounded, call.Result{}
 }
@@ -82,7 +90,7 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 // repeat.
 func (c *Call) note(ctx context.Context, a *Attempt, admitted bool) {
 	c.admitted, c.probe = admitted, a.Probe()
-	if admitted && c.attempts > 1 && c.method.hooks.Retry != nil {
+	if admitted && c.attempts > 1 {
 		c.tellRetry(ctx, a)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/internal/stripe"
 )
 
 // Breaker is one circuit breaker. All methods may be called by several
@@ -23,7 +24,7 @@ type Breaker struct {
 type more struct {
 	opens, neutral                                     atomic.Uint64
 	probesOK, probesFailed, probesExpired, probesOther atomic.Uint64
-	refused                                            [causes]refusals
+	refused                                            [causes]stripe.Counter
 
 	// Events not yet delivered, and whether somebody is at it; see deliver.
 	events     []func()
@@ -38,10 +39,10 @@ func (m *more) absorb(t Totals) {
 	m.probesFailed.Add(t.ProbesFailed)
 	m.probesExpired.Add(t.ProbesExpired)
 	m.probesOther.Add(t.ProbesNeutral)
-	m.refused[CauseOpen].n.Add(t.RefusedOpen)
-	m.refused[CauseHalfOpen].n.Add(t.RefusedHalfOpen)
-	m.refused[CauseForced].n.Add(t.RefusedForced)
-	m.refused[CauseRamp].n.Add(t.RefusedRamp)
+	m.refused[CauseOpen].AddN(t.RefusedOpen)
+	m.refused[CauseHalfOpen].AddN(t.RefusedHalfOpen)
+	m.refused[CauseForced].AddN(t.RefusedForced)
+	m.refused[CauseRamp].AddN(t.RefusedRamp)
 }
 
 // start is a breaker with its first episode, in one object.
@@ -174,7 +175,7 @@ func (b *Breaker) await() {
 // refuse counts a refusal and returns it; a shadow lets the call pass instead,
 // with a ticket that books nothing.
 func (b *Breaker) refuse(ep *episode, why Cause) (Ticket, error) {
-	b.extra().refused[why].add()
+	b.extra().refused[why].Add()
 	if h := ep.rules.cfg.Hooks.Refused; h != nil {
 		h(&ep.out.err)
 	}

@@ -40,6 +40,21 @@ type Totals struct {
 	RefusedOpen, RefusedHalfOpen, RefusedForced, RefusedRamp uint64
 }
 
+// Plus returns the sum of t and u.
+func (t Totals) Plus(u Totals) Totals {
+	t.Opens += u.Opens
+	t.Neutral += u.Neutral
+	t.ProbesSucceeded += u.ProbesSucceeded
+	t.ProbesFailed += u.ProbesFailed
+	t.ProbesExpired += u.ProbesExpired
+	t.ProbesNeutral += u.ProbesNeutral
+	t.RefusedOpen += u.RefusedOpen
+	t.RefusedHalfOpen += u.RefusedHalfOpen
+	t.RefusedForced += u.RefusedForced
+	t.RefusedRamp += u.RefusedRamp
+	return t
+}
+
 // Counts returns the figures as of now. It changes nothing: what only a call
 // would find, such as a lease that has run out, is not in them.
 func (b *Breaker) Counts() Counts { return b.CountsAt(mono.Now()) }
@@ -88,10 +103,10 @@ func (m *more) totals() Totals {
 		ProbesFailed:    m.probesFailed.Load(),
 		ProbesExpired:   m.probesExpired.Load(),
 		ProbesNeutral:   m.probesOther.Load(),
-		RefusedOpen:     m.refused[CauseOpen].load(),
-		RefusedHalfOpen: m.refused[CauseHalfOpen].load(),
-		RefusedForced:   m.refused[CauseForced].load(),
-		RefusedRamp:     m.refused[CauseRamp].load(),
+		RefusedOpen:     m.refused[CauseOpen].Load(),
+		RefusedHalfOpen: m.refused[CauseHalfOpen].Load(),
+		RefusedForced:   m.refused[CauseForced].Load(),
+		RefusedRamp:     m.refused[CauseRamp].Load(),
 	}
 }
 

@@ -77,7 +77,8 @@ var probeNames = []string{"none", "succeeded", "failed", "slow", "expired", "neu
 // String returns the outcome in lower snake case.
 func (o ProbeOutcome) String() string { return name(probeNames, o, "probe") }
 
-func (o ProbeOutcome) failed() bool {
+// Failed reports whether the probe spoke against the dependency.
+func (o ProbeOutcome) Failed() bool {
 	return o == ProbeFailed || o == ProbeSlow || o == ProbeExpired
 }
 
@@ -132,7 +133,7 @@ func (b *Breaker) queueProbe(ep *episode, how ProbeOutcome, took time.Duration) 
 	if hook := hooks.ProbeEnded; hook != nil {
 		b.queue(func() { hook(end) })
 	}
-	if hook := hooks.ProbeFailed; hook != nil && how.failed() {
+	if hook := hooks.ProbeFailed; hook != nil && how.Failed() {
 		b.queue(func() { hook(end) })
 	}
 }

@@ -26,8 +26,9 @@ func (b *Breaker) Reset() { b.reset(mono.Now()) }
 func (b *Breaker) forceOpen(reason string, now mono.Instant) {
 	b.command(now, func(b *Breaker, ep *episode) {
 		next := newStop(b, ep.rules, ForcedOpen, CauseForced)
-		next.out.err.note, next.out.err.why = reason, ReasonForced
+		next.out.err.note, next.out.err.why, next.out.since = reason, ReasonForced, now
 		if ep.state() == ForcedOpen {
+			next.out.since = ep.out.since
 			next.follow(ep, 0)
 			b.now.Store(next)
 			return

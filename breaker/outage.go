@@ -9,7 +9,8 @@ import (
 // outage is what an episode needs that refuses: open, half-open, forced open,
 // and closed during a ramp. Guarded by Breaker.mu where it changes.
 type outage struct {
-	err OpenError
+	err   OpenError
+	since mono.Instant
 
 	// Open: nth opening in a row, which lasts until.
 	nth   int
@@ -49,6 +50,7 @@ func (r *rules) spread() float64 { return 2*r.draw() - 1 }
 func (b *Breaker) open(old *episode, why Reason, nth int, spread float64, date mono.Instant, asked time.Duration) {
 	next := newStop(b, old.rules, Open, CauseOpen)
 	next.out.nth = nth
+	next.out.since = date
 	next.out.lasts = old.rules.cooldown(nth, spread, asked)
 	next.out.until = date.Add(next.out.lasts)
 	if why != ReasonReleased {
@@ -80,7 +82,7 @@ func (b *Breaker) halfOpen(ep *episode, now mono.Instant, forced bool) (id uint3
 		why = ReasonProbeForced
 	}
 	next = newStop(b, ep.rules, HalfOpen, CauseHalfOpen)
-	next.out.nth = ep.out.nth
+	next.out.nth, next.out.since = ep.out.nth, now
 	next.out.spread = next.rules.spread()
 	b.change(ep, next, why, "")
 	id = next.out.lend(next.rules, now)

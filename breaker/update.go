@@ -81,7 +81,7 @@ func (ep *episode) resume(r *rules, now mono.Instant) *episode {
 
 // resume makes o go on where old stops; b.mu is held.
 func (o *outage) resume(old *outage) {
-	o.err.note, o.err.why = old.err.note, old.err.why
+	o.err.note, o.err.why, o.since = old.err.note, old.err.why, old.since
 	o.nth, o.until, o.lasts, o.spread = old.nth, old.until, old.lasts, old.spread
 	o.leases, o.lastID, o.good, o.bad = old.leases, old.lastID, old.good, old.bad
 }

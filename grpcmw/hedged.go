@@ -24,7 +24,7 @@ func messages(req, reply any) (q, p proto.Message, ok bool) {
 // a request, a reply and header targets of its own.
 func (i *Interceptors) hedged(ctx context.Context, c holdfast.Call, method string, req, reply proto.Message, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options callOptions) error {
 	own := options.withoutTargets()
-	header, key := options.targets || i.wantsHeader(&c), c.Key()
+	header := options.targets || i.wantsHeader(&c)
 	answer, err := c.RunHedged(ctx, func(n int) (func(context.Context, int) call.Result, func()) {
 		if n > 1 { // what they show is not to be an older attempt's
 			options.forget()
@@ -32,7 +32,7 @@ func (i *Interceptors) hedged(ctx context.Context, c holdfast.Call, method strin
 		}
 		request, response, w := proto.CloneOf(req), reply.ProtoReflect().New(), new(witness)
 		attempt := func(ctx context.Context, n int) call.Result {
-			ctx, err := i.outgoing(ctx, c.Info().Method, key, n)
+			ctx, err := i.outgoing(ctx, &c, c.Info().Method, n)
 			if err != nil {
 				return unsent(err)
 			}

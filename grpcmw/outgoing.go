@@ -2,6 +2,8 @@ package grpcmw
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 
 	"google.golang.org/grpc/metadata"
@@ -17,8 +19,9 @@ const previousAttempts = "grpc-previous-rpc-attempts"
 
 // outgoing returns the context to send the n-th attempt with. If the kit has
 // something to add to the metadata, it is a copy of the attempt's own.
-func (i *Interceptors) outgoing(ctx context.Context, method, key string, n int) (context.Context, error) {
-	if key == "" && n == 1 && i.config.prepare == nil {
+func (i *Interceptors) outgoing(ctx context.Context, c *holdfast.Call, method string, n int) (context.Context, error) {
+	key, watched := c.Key(), c.Watched()
+	if key == "" && n == 1 && i.config.prepare == nil && !watched {
 		return ctx, nil
 	}
 	md, _ := metadata.FromOutgoingContext(ctx)
@@ -31,6 +34,9 @@ func (i *Interceptors) outgoing(ctx context.Context, method, key string, n int) 
 	if n > 1 {
 		md.Set(previousAttempts, strconv.Itoa(n-1))
 	}
+	if watched {
+		ctx = holdfast.Sending(ctx, n, header(md))
+	}
 	if i.config.prepare != nil {
 		if err := i.config.prepare(ctx, method, n, md); err != nil {
 			return ctx, err
@@ -38,6 +44,20 @@ func (i *Interceptors) outgoing(ctx context.Context, method, key string, n int) 
 	}
 	return metadata.NewOutgoingContext(ctx, md), nil
 }
+
+// header is an attempt's metadata as hooks see it.
+type header metadata.MD
+
+func (h header) Get(key string) string {
+	if values := metadata.MD(h).Get(key); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+func (h header) Set(key, value string) { metadata.MD(h).Set(key, value) }
+
+func (h header) Keys() []string { return slices.Collect(maps.Keys(h)) }
 
 // unsent is the result of an attempt that could not be made ready.
 func unsent(err error) call.Result {

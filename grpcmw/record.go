@@ -27,11 +27,13 @@ type record struct {
 	fired    atomic.Bool         // the caller's OnFinish callbacks were called
 	panicked atomic.Pointer[any] // recovered where it could not go on
 
+	attempts atomic.Int32 // begun
+
 	mu      sync.Mutex
 	over    bool  // the call is
+	watched bool  // by the collector
 	final   error // what the end is to the caller
 	cleanup runtime.Cleanup
-	watched bool // by the collector
 }
 
 func newRecord(kit *Interceptors, method string, options callOptions) *record {
@@ -45,9 +47,14 @@ func newRecord(kit *Interceptors, method string, options callOptions) *record {
 // the caller of header, trailer and peer.
 func (r *record) ownTargets() bool { return r.call.MayRetry() }
 
-// conclude ends the call, once, with what the caller is to see of its end.
-func (r *record) conclude(err error) {
-	err = withStatus(err)
+// concludeWith ends the call with the end of an attempt.
+func (r *record) concludeWith(res call.Result) {
+	r.conclude(holdfast.CallEnd{Info: r.call.Info(), Result: res, Attempts: int(r.attempts.Load()), Err: res.Err})
+}
+
+// conclude ends the call, once. end.Err is what the caller is to see of it.
+func (r *record) conclude(end holdfast.CallEnd) {
+	err := withStatus(end.Err)
 	r.mu.Lock()
 	first := !r.over
 	if first {
@@ -61,7 +68,8 @@ func (r *record) conclude(err error) {
 	}
 	r.mu.Unlock()
 	if first {
-		r.fire(err)
+		defer r.fire(err)
+		r.call.ReturnAs(r.ctx, end)
 	}
 }
 
@@ -93,7 +101,7 @@ func (r *record) leave(returned bool) {
 	last := r.inside.Add(-1) == 0
 	t := r.now.Load()
 	if !returned {
-		r.conclude(unwound.Err) // first: who changes the attempt asks for it
+		r.concludeWith(unwound) // first: who changes the attempt asks for it
 		r.now.Load().end(unwound, false)
 		return
 	}

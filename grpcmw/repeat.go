@@ -27,6 +27,7 @@ type repeat struct {
 func (s *stream) next(res call.Result) bool {
 	r := s.record
 	for r.call.Next(r.ctx, res, nil) && !r.isOver() {
+		r.attempts.Store(int32(r.call.Attempt()))
 		t := &r.first
 		if r.call.Attempt() > 1 {
 			t = &try{record: r, stream: unopened{r}}
@@ -48,14 +49,14 @@ func (s *stream) next(res call.Result) bool {
 			return true
 		}
 	}
-	r.conclude(r.call.Err())
+	r.conclude(r.call.CallEnd(r.call.Err()))
 	return false
 }
 
 // open opens the stream of an attempt. If it fails the attempt has ended.
 func (s *stream) open(t *try) (verdict call.Result, opened bool) {
 	r := s.record
-	ctx, err := r.kit.outgoing(t.held, r.method, r.call.Key(), r.call.Attempt())
+	ctx, err := r.kit.outgoing(t.held, &r.call, r.method, r.call.Attempt())
 	if err != nil {
 		verdict, _ = t.end(unsent(err), true)
 		return verdict, false

@@ -1,6 +1,7 @@
 package grpcmw
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync/atomic"
@@ -22,12 +23,18 @@ func (i *Interceptors) stream(ctx context.Context, desc *grpc.StreamDesc, cc *gr
 	route := i.routes.find(method)
 	r := newRecord(i, route.name, readOptions(opts))
 	info := call.Info{Target: i.targetOf(cc), Method: route.name, Safety: route.declared}
+	begun := false
+	defer func() {
+		if !begun { // a hook panicked, or an override is bad
+			r.fire(cmp.Or(err, unwound.Err))
+		}
+	}()
 	r.ctx, err = r.call.Begin(ctx, route.policy, info, holdfast.Terms{Keyed: keyed(ctx), Stream: true, Override: r.options.override})
 	if err != nil {
 		err = &statusError{err: err, bad: true}
-		r.fire(err)
 		return nil, err
 	}
+	begun = true
 	s := &stream{record: r, desc: desc, repeat: repeat{cc: cc, method: method, streamer: streamer}}
 	s.changing.free.L, s.reading.free.L = &s.changing.mu, &s.reading.mu
 	r.enter()

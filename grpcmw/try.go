@@ -58,7 +58,7 @@ func (t *try) end(res call.Result, mayGoOn bool) (verdict call.Result, first boo
 	}
 	verdict = unwound // what a panic leaves standing
 	if !mayGoOn {
-		defer func() { t.record.conclude(verdict.Err) }()
+		defer func() { t.record.concludeWith(verdict) }()
 	}
 	defer t.attempt.Release()
 	defer func() { t.attempt.Book(t.record.ctx, verdict) }()
@@ -154,7 +154,7 @@ func (t *try) fail(err error) error {
 // that; or it says again what the end was. Anything else is the server's answer,
 // come late.
 func (t *try) late(res call.Result) error {
-	t.record.conclude(res.Err) // whoever ended it may not have come to that yet
+	t.record.concludeWith(res) // whoever ended it may not have come to that yet
 	final := t.record.finalError()
 	if code := codes.Code(res.Code); final != nil && (code == codes.Canceled || code == status.Code(final)) {
 		return final
@@ -186,6 +186,6 @@ func (t *try) endUnread() {
 		res.Class = call.Canceled // says nothing: nobody waited for an answer
 	}
 	if _, first := t.end(res, false); !first && t.dropped.Load() {
-		t.record.conclude(res.Err)
+		t.record.concludeWith(res)
 	}
 }

@@ -41,13 +41,13 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 			return i.hedged(ctx, c, method, q, p, cc, invoker, *options)
 		}
 	}
-	retries, header, key := c.MayRetry(), i.wantsHeader(&c), c.Key()
+	retries, header := c.MayRetry(), i.wantsHeader(&c)
 	answer, err := c.Run(ctx, func(ctx context.Context, n int) call.Result {
 		if n > 1 {
 			options.forget()
 			clearReply(reply)
 		}
-		ctx, err := i.outgoing(ctx, r.name, key, n)
+		ctx, err := i.outgoing(ctx, &c, r.name, n)
 		if err != nil {
 			return unsent(err)
 		}

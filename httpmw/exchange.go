@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/holdfast-go/holdfast"
@@ -21,6 +23,20 @@ type exchange struct {
 	upload    upload
 	lane      lane    // the last attempt, unless it raced
 	answer    *answer // its, nil if it brought none
+}
+
+// begin begins the call. If it does not come to that, by an error or by a hook that
+// panics, the body is closed.
+func (x *exchange) begin(m *holdfast.Method, info call.Info) (ctx context.Context, err error) {
+	begun := false
+	defer func() {
+		if !begun {
+			closeBody(x.req)
+		}
+	}()
+	ctx, err = x.call.Begin(x.req.Context(), m, info, holdfast.Terms{Keyed: hasKey(x.req.Header)})
+	begun = err == nil
+	return ctx, err
 }
 
 // attempt makes one attempt. What it leaves open, the answer holds.
@@ -48,28 +64,33 @@ func (x *exchange) race(ctx context.Context) call.Result {
 // may not change either, with a body and a context of its own, and where the kit
 // has something to add to it, a header of its own.
 func (x *exchange) outgoing(ctx context.Context, n int, body io.ReadCloser) (*http.Request, error) {
-	o, key := &x.transport.options, x.call.Key()
+	o, key, watched := &x.transport.options, x.call.Key(), x.call.Watched()
 	numbered := o.numberIn != "" && n > 1
+	head := x.req.Header
+	if head == nil {
+		head = http.Header{}
+	} else if key != "" || numbered || watched || o.prepare != nil {
+		head = head.Clone()
+	}
+	if key != "" {
+		head.Set("Idempotency-Key", key)
+	}
+	if numbered {
+		head.Set(o.numberIn, strconv.Itoa(n-1))
+	}
+	if watched {
+		ctx = holdfast.Sending(ctx, n, header(head))
+	}
 	var out *http.Request
 	if o.prepare != nil {
 		out = x.req.Clone(ctx) // the hook may change what it finds
 	} else {
 		out = x.req.WithContext(ctx)
 	}
+	out.Header = head
 	if body != nil {
 		out.Body = body
 		out.GetBody = x.upload.getBody(body)
-	}
-	if out.Header == nil {
-		out.Header = http.Header{}
-	} else if o.prepare == nil && (key != "" || numbered) {
-		out.Header = out.Header.Clone()
-	}
-	if key != "" {
-		out.Header.Set("Idempotency-Key", key)
-	}
-	if numbered {
-		out.Header.Set(o.numberIn, strconv.Itoa(n-1))
 	}
 	if o.prepare != nil {
 		if err := o.prepare(out, n); err != nil {
@@ -81,6 +102,15 @@ func (x *exchange) outgoing(ctx context.Context, n int, body io.ReadCloser) (*ht
 	}
 	return out, nil
 }
+
+// header is an attempt's header as hooks see it.
+type header http.Header
+
+func (h header) Get(key string) string { return http.Header(h).Get(key) }
+
+func (h header) Set(key, value string) { http.Header(h).Set(key, value) }
+
+func (h header) Keys() []string { return slices.Collect(maps.Keys(h)) }
 
 // sound holds a base transport to the RoundTripper contract.
 func sound(resp *http.Response, err error) (*http.Response, error) {
@@ -163,6 +193,7 @@ func (x *exchange) prepare(ctx context.Context) error {
 // nobody gets the answer.
 func (x *exchange) close(unwound bool) {
 	if unwound {
+		defer x.call.Unwound()
 		defer x.discard()
 	}
 	x.upload.finish(unwound)

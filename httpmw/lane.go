@@ -48,6 +48,7 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 		trace = new(sendTrace)
 		held = trace.on(held)
 	}
+	trial := x.call.Try(l.n)
 	out, err := l.request(held)
 	if err != nil {
 		res = x.call.Classify(h.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
@@ -60,6 +61,7 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 		err = h.opened(resp, x.transport.options.first)
 	}
 	res = x.classify(h, resp, err, trace)
+	trial.Ended(h.ctx, res)
 	settled = true
 	if err != nil {
 		h.end(res)

@@ -57,9 +57,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	method, name := t.table.find(req)
 	info := call.Info{Target: t.targets.of(req.URL), Method: name, Safety: safetyOf(req.Method)}
 	x := &exchange{transport: t, req: req}
-	ctx, err := x.call.Begin(req.Context(), method, info, holdfast.Terms{Keyed: hasKey(req.Header)})
+	ctx, err := x.begin(method, info)
 	if err != nil {
-		closeBody(req)
 		return nil, err
 	}
 	x.upload.begin(req, t.options.bufferLimit, &x.call)
@@ -78,6 +77,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := x.finish(ctx)
+	x.call.Return(ctx, err) // a hook may panic: nobody gets the answer then
 	unwound = false
 	x.lane, x.answer = lane{}, nil // what net/http keeps of the request keeps x
 	return resp, err

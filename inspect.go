@@ -1,0 +1,100 @@
+package holdfast
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/keyed"
+	"github.com/holdfast-go/holdfast/retry"
+)
+
+// Bulkheads ranges over the kit's bulkheads by name, in no order. Like a breaker,
+// one is made by the first call that needs it and may be dropped again.
+func (k *Kit) Bulkheads() iter.Seq2[string, *bulkhead.Bulkhead] {
+	k.mu.Lock()
+	var all []*keyed.Registry[*bulkhead.Bulkhead]
+	for _, l := range k.levels {
+		if l.bulkheads != nil {
+			all = append(all, l.bulkheads, l.parts)
+		}
+	}
+	k.mu.Unlock()
+	return each(all)
+}
+
+// Budgets ranges over the kit's retry budgets by name, in no order. A nil bucket
+// is one without bounds.
+func (k *Kit) Budgets() iter.Seq2[string, *retry.Bucket] {
+	k.mu.Lock()
+	var all []*keyed.Registry[*retry.Bucket]
+	for _, l := range k.levels {
+		if l.budgets != nil && !slices.Contains(all, l.budgets) { // they may be shared
+			all = append(all, l.budgets)
+		}
+	}
+	k.mu.Unlock()
+	return each(all)
+}
+
+func each[V any](registries []*keyed.Registry[V]) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, r := range registries {
+			for name, v := range r.All() {
+				if !yield(name, v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Evicted returns how many breakers were dropped to make room for others, and
+// their totals, so that the sum over [Kit.Breakers] and these never falls. It does
+// where evictions is the same before and after.
+func (k *Kit) Evicted() (evictions uint64, t breaker.Totals) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, l := range k.levels {
+		if l.breakers != nil {
+			evictions += l.breakers.Evictions()
+			t = t.Plus(l.breakers.Evicted())
+		}
+	}
+	return evictions, t
+}
+
+// Policies explains every policy that is in force: that of each entry of the table
+// and, as Method "", that of the methods without one; for each protocol that uses
+// the kit.
+func (k *Kit) Policies() []Explanation {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []Explanation
+	for _, name := range slices.Sorted(maps.Keys(k.bindings)) {
+		b := k.bindings[name]
+		for _, key := range append([]string{""}, b.Keys()...) {
+			all = append(all, b.explain(key))
+		}
+	}
+	if len(all) == 0 { // no adapter has read the table yet
+		all = append(all, k.resolve("", nil).explain("", call.SafetyUnknown, "", plainNames.Waits))
+	}
+	return all
+}
+
+// explain explains the policy of a key, "" for the default.
+func (b *Binding) explain(key string) Explanation {
+	m, declared := b.byDefault, call.SafetyUnknown
+	if key != "" {
+		m, declared = b.methods[key], b.protocol.Declared(key)
+	}
+	protocol := b.protocol.Name
+	if protocol == plainNames.Name {
+		protocol = ""
+	}
+	return m.explain(key, declared, protocol, b.protocol.Waits)
+}

@@ -1,0 +1,115 @@
+package holdfast
+
+import (
+	"iter"
+
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/keyed"
+	"github.com/holdfast-go/holdfast/internal/stripe"
+)
+
+// MaxTallies is how many names a kit counts apart; the calls of further ones are
+// counted together, under keyed's overflow name.
+const MaxTallies = 1000
+
+// Tally counts what the calls of one method come to. Its counters never fall. A
+// call is counted when it returns, an attempt when it ends.
+type Tally struct {
+	name string
+
+	// Where the call is one attempt that ends well, and its end is known at once,
+	// one counter stands for both: who counts twice pays twice.
+	plain stripe.Counter
+
+	calls, attempts       [classes]stripe.Counter
+	first, repeats        [causes]stripe.Counter // refusals
+	retries, hedges, wons stripe.Counter
+	fallbacks             stripe.Counter
+}
+
+const classes = int(call.Permanent) + 1
+
+// slot returns the place of a class; an invalid one counts as ServerFault.
+func slot(c call.Class) call.Class {
+	if !c.Valid() {
+		return call.ServerFault
+	}
+	return c
+}
+
+// Calls returns how many calls have returned with that class: that of their last
+// attempt, or Refused.
+func (t *Tally) Calls(c call.Class) uint64 { return t.ended(&t.calls, c) }
+
+// Attempts returns how many attempts have ended with that class.
+func (t *Tally) Attempts(c call.Class) uint64 { return t.ended(&t.attempts, c) }
+
+func (t *Tally) ended(by *[classes]stripe.Counter, c call.Class) uint64 {
+	n := by[slot(c)].Load()
+	if c == call.OK {
+		n += t.plain.Load()
+	}
+	return n
+}
+
+// Refusals returns how many calls were turned away for that cause.
+func (t *Tally) Refusals(c Cause) uint64 { return t.first[c].Load() }
+
+// Denied returns how many repeats were not made for that cause, although the
+// policy would have had one.
+func (t *Tally) Denied(c Cause) uint64 { return t.repeats[c].Load() }
+
+// Retries returns how many repeats were sent, without hedges.
+func (t *Tally) Retries() uint64 { return t.retries.Load() }
+
+// Hedges returns how many hedges were sent.
+func (t *Tally) Hedges() uint64 { return t.hedges.Load() }
+
+// HedgesWon returns how many of them had the answer.
+func (t *Tally) HedgesWon() uint64 { return t.wons.Load() }
+
+// Fallbacks returns how many calls got a fallback's answer.
+func (t *Tally) Fallbacks() uint64 { return t.fallbacks.Load() }
+
+// tallies are those of a kit, by the names of the methods.
+type tallies = keyed.Registry[*Tally]
+
+// Count makes the kit count its calls from now on, for [Kit.Tallies]. Before it is
+// called nothing is counted, and nothing is paid for it: an addition for each
+// call, 8 ns. To call it again does nothing.
+func (k *Kit) Count() {
+	k.counting.CompareAndSwap(nil, keyed.New(keyed.Options[*Tally]{
+		Max:  MaxTallies,
+		New:  func(name string) *Tally { return &Tally{name: name} },
+		Idle: func(*Tally) bool { return false }, // sums are not to fall
+	}))
+}
+
+// Tallies ranges over what the calls of the kit have come to since [Kit.Count], by
+// the name of the method. Names beyond [MaxTallies] share "overflow".
+func (k *Kit) Tallies() iter.Seq2[string, *Tally] {
+	if all := k.counting.Load(); all != nil {
+		return all.All()
+	}
+	return func(func(string, *Tally) bool) {}
+}
+
+// countPlain counts a call together with its attempt, where that has the answer.
+func (c *Call) countPlain(a *Attempt, res call.Result) {
+	if a.tally != nil && res.Class == call.OK && !c.hedged {
+		a.tally.plain.Add()
+		a.tally, c.counted = nil, true
+	}
+}
+
+// count finds the counters of a call that begins.
+func (c *Call) count() {
+	all := c.method.counting.Load()
+	if all == nil {
+		return
+	}
+	if c.tally = c.method.tally.Load(); c.tally == nil || c.tally.name != c.info.Method {
+		c.tally = all.For(c.info.Method, c.now)
+		c.method.tally.Store(c.tally) // most of a policy's calls are of one method
+	}
+}

@@ -1,0 +1,136 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// watchers are those who want to know what the calls of a kit do.
+type watchers struct {
+	hooks    atomic.Pointer[Hooks]   // never nil: those of the config with those attached
+	counting atomic.Pointer[tallies] // nil if nobody counts
+}
+
+// tellRefused tells that the call has ended because the kit turned an attempt away, if
+// that is so.
+func (c *Call) tellRefused(ctx context.Context) {
+	r := Refusal{Info: c.info, Attempt: c.attempts + 1, Err: c.stopped}
+	switch {
+	case c.stopped != nil:
+		r.Cause = causeOf(c.stopped)
+	case c.attempts > 0:
+		return // no attempt was due
+	case c.last.Class == call.Refused:
+		r.Cause, r.Err = causeOf(c.last.Err), c.last.Err
+	case c.last.Class == call.TimedOut:
+		r.Cause, r.Err = CauseExpired, c.last.Err
+	default:
+		return // the caller is gone
+	}
+	if c.tally != nil && r.Attempt == 1 {
+		c.tally.first[r.Cause].Add()
+	} else if c.tally != nil {
+		c.tally.repeats[r.Cause].Add()
+	}
+	if h := c.method.hooks.Load().Refused; h != nil {
+		h(ctx, r)
+	}
+}
+
+// tellRetry tells of a repeat that was admitted. Should the hook panic, the attempt
+// is given up unsent.
+func (c *Call) tellRetry(ctx context.Context, a *Attempt) {
+	if h := c.method.hooks.Load().Retry; h != nil {
+		told := false
+		defer func() {
+			if !told {
+				a.giveUp(ctx)
+			}
+		}()
+		h(ctx, Retry{Info: c.info, Attempt: c.attempts, After: c.last, Delay: c.delay})
+		told = true
+	}
+	if c.tally != nil {
+		c.tally.retries.Add()
+	}
+}
+
+func (c *Call) tellHedge(ctx context.Context, n int) {
+	if c.tally != nil {
+		c.tally.hedges.Add()
+	}
+	if h := c.method.hooks.Load().Hedged; h != nil {
+		h(ctx, Hedge{c.info, n})
+	}
+}
+
+func (c *Call) tellHedgeWon(ctx context.Context, n int) {
+	if c.tally != nil {
+		c.tally.wons.Add()
+	}
+	if h := c.method.hooks.Load().HedgeWon; h != nil {
+		h(ctx, Hedge{c.info, n})
+	}
+}
+
+// queue waits for a permit. Should the hook panic, the attempt is given up.
+func (c *Call) queue(ctx, bounded context.Context, a *Attempt) error {
+	a.ticket.Queued()
+	h := c.method.hooks.Load().Queued
+	if h == nil {
+		err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead)
+		if err == nil {
+			a.ticket.BeginAt(mono.Now())
+		}
+		return err
+	}
+	told := false
+	defer func() {
+		if !told {
+			a.giveUp(ctx)
+		}
+	}()
+	began := mono.Now()
+	err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead)
+	now := mono.Now()
+	if err == nil {
+		a.ticket.BeginAt(now)
+	}
+	if full, ok := errors.AsType[*bulkhead.FullError](err); !ok || full.Reason() != bulkhead.QueueFull {
+		h(ctx, Queued{Info: c.info, Took: now.Sub(began), Err: err})
+	}
+	told = true
+	return err
+}
+
+// Trial is an attempt under way whose time a hook wants to know. The zero Trial is
+// one of which nobody does.
+type Trial struct {
+	call  *Call
+	n     int
+	began mono.Instant
+}
+
+// Try begins the trial of the n-th attempt. Adapters whose attempts outlive the
+// function that makes them use it.
+func (c *Call) Try(n int) Trial {
+	if c.method.hooks.Load().Tried == nil {
+		return Trial{}
+	}
+	return Trial{c, n, mono.Now()}
+}
+
+// Ended tells of the attempt's end, or of its answer.
+func (t Trial) Ended(ctx context.Context, res call.Result) {
+	if t.call == nil {
+		return
+	}
+	if h := t.call.method.hooks.Load().Tried; h != nil {
+		h(ctx, Tried{Info: t.call.info, Number: t.n, Result: res, Took: mono.Now().Sub(t.began)})
+	}
+}

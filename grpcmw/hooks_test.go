@@ -1,0 +1,232 @@
+package grpcmw_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/retry"
+)
+
+// ledger notes begin and end of calls and attempts, and gives each attempt
+// metadata of its own.
+type ledger struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *ledger) note(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, fmt.Sprintf(format, args...))
+}
+
+func (l *ledger) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+func (l *ledger) hooks() holdfast.Hooks {
+	return holdfast.Hooks{
+		Call: func(context.Context, call.Info) (context.Context, func(holdfast.CallEnd)) {
+			return nil, func(e holdfast.CallEnd) {
+				l.note("call over: %v after %d, error %v", e.Result.Class, e.Attempts, e.Err != nil)
+			}
+		},
+		Attempt: func(_ context.Context, a call.Attempt) (context.Context, func(call.Result)) {
+			if slices.Contains(a.Header.Keys(), "x-attempt") || a.Header.Get("X-Attempt") != "" {
+				l.note("the metadata of another attempt")
+			}
+			a.Header.Set("X-Attempt", fmt.Sprint(a.Wire, a.Number))
+			return nil, func(r call.Result) { l.note("attempt %d over: %v", a.Number, r.Class) }
+		},
+		Returned: func(_ context.Context, r holdfast.Returned) { l.note("returned: %v", r.Result.Class) },
+		Refused:  func(_ context.Context, r holdfast.Refusal) { l.note("refused %d: %v", r.Attempt, r.Cause) },
+	}
+}
+
+func (l *ledger) kit(t *testing.T, p holdfast.Policy) *holdfast.Kit {
+	t.Helper()
+	k, err := holdfast.New(holdfast.Config{Default: p, Hooks: l.hooks()})
+	require.NoError(t, err)
+	k.Count()
+	return k
+}
+
+// TestO1: a hook sets metadata of each attempt, hedges included, before the hook
+// that signs.
+func TestO1_AHookSetsTheAttemptsMetadata(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := &ledger{}
+		s := play(t, fail(codes.Unavailable), say("done"))
+		cc := s.Dial(grpcmw.DialOptions(l.kit(t, with(readOnly)), grpcmw.WithAttemptHook(
+			func(_ context.Context, _ string, _ int, md metadata.MD) error {
+				md.Set("signed", "over "+md.Get("x-attempt")[0])
+				return nil
+			}))...)
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "own", "kept")
+		_, err := invoke(ctx, cc)
+		require.NoError(t, err)
+		require.Equal(t, []string{"attempt 1 over: unavailable", "attempt 2 over: ok", "returned: ok", "call over: ok after 2, error false"}, l.take())
+		require.Equal(t, [][]string{{"grpc1"}, {"grpc2"}}, s.told("x-attempt"))
+		require.Equal(t, [][]string{{"over grpc1"}, {"over grpc2"}}, s.told("signed"))
+		require.Equal(t, [][]string{{"kept"}, {"kept"}}, s.told("own"))
+		md, _ := metadata.FromOutgoingContext(ctx)
+		require.Equal(t, metadata.Pairs("own", "kept"), md, "the caller's own is not changed")
+	})
+	bubble(t, func(t *testing.T) {
+		l := &ledger{}
+		s := play(t, silent, say("done"))
+		cc := s.connect(t, l.kit(t, with(func(p *holdfast.Policy) {
+			readOnly(p)
+			p.Retry = &retry.Policy{Hedge: retry.Hedge{Delay: 10 * time.Millisecond}}
+		})))
+		_, err := invoke(t.Context(), cc)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, [][]string{{"grpc1"}, {"grpc2"}}, s.told("x-attempt"))
+		require.ElementsMatch(t, []string{"attempt 1 over: canceled", "attempt 2 over: ok", "returned: ok", "call over: ok after 2, error false"}, l.take())
+	})
+}
+
+// However a stream ends, its call and its attempts are over once, and counted once.
+func TestO1_AStreamIsOverOnce(t *testing.T) {
+	closed := func(t *testing.T, cc *grpc.ClientConn) {
+		st, err := open(t.Context(), cc, serverStream)
+		if err == nil {
+			_, err = readAll(st)
+		}
+		_ = err
+	}
+	for name, tc := range map[string]struct {
+		steps []hit
+		run   func(*testing.T, *grpc.ClientConn)
+		want  []string
+	}{
+		"to its end": {[]hit{messages(3, 0, nil)}, closed, []string{"attempt 1 over: ok", "returned: ok", "call over: ok after 1, error false"}},
+		"repeated": {[]hit{fail(codes.Unavailable), messages(1, 0, nil)}, closed, []string{
+			"attempt 1 over: unavailable", "attempt 2 over: ok", "returned: ok", "call over: ok after 2, error false",
+		}},
+		"broken in the middle": {[]hit{messages(2, 0, errLost)}, closed, []string{
+			"attempt 1 over: unavailable", "returned: unavailable", "call over: unavailable after 1, error true",
+		}},
+		"never good": {[]hit{fail(codes.Unavailable)}, closed, []string{
+			"attempt 1 over: unavailable", "attempt 2 over: unavailable", "attempt 3 over: unavailable",
+			"returned: unavailable", "call over: unavailable after 3, error true",
+		}},
+		"a client's fault": {[]hit{fail(codes.NotFound)}, closed, []string{
+			"attempt 1 over: client_fault", "returned: client_fault", "call over: client_fault after 1, error true",
+		}},
+		"cancelled, and read": {[]hit{messages(100, time.Second, nil)}, func(t *testing.T, cc *grpc.ClientConn) {
+			ctx, cancel := context.WithCancel(t.Context())
+			st, err := open(ctx, cc, serverStream)
+			require.NoError(t, err)
+			require.NoError(t, st.RecvMsg(new(wrapperspb.StringValue)))
+			cancel()
+			require.Error(t, st.RecvMsg(new(wrapperspb.StringValue)))
+		}, []string{"attempt 1 over: canceled", "returned: canceled", "call over: canceled after 1, error true"}},
+		"cancelled, and not read": {[]hit{silent}, func(t *testing.T, cc *grpc.ClientConn) {
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := open(ctx, cc, serverStream)
+			require.NoError(t, err)
+			cancel()
+			synctest.Wait()
+		}, []string{"attempt 1 over: canceled", "returned: canceled", "call over: canceled after 1, error true"}},
+		"of one answer": {[]hit{say("done")}, func(t *testing.T, cc *grpc.ClientConn) {
+			st, err := open(t.Context(), cc, clientStream)
+			require.NoError(t, err)
+			require.NoError(t, st.SendMsg(wrapperspb.String("x")))
+			require.NoError(t, st.CloseSend())
+			require.NoError(t, st.RecvMsg(new(wrapperspb.StringValue)))
+			require.Equal(t, io.EOF, st.RecvMsg(new(wrapperspb.StringValue)))
+		}, []string{"attempt 1 over: ok", "returned: ok", "call over: ok after 1, error false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				l := &ledger{}
+				s := play(t, tc.steps...)
+				k := l.kit(t, with(readOnly))
+				cc := s.connect(t, k)
+				tc.run(t, cc)
+				synctest.Wait()
+				require.Equal(t, tc.want, l.take())
+				var calls, attempts uint64
+				for _, tally := range k.Tallies() {
+					for c := call.OK; c.Valid(); c++ {
+						calls += tally.Calls(c)
+						attempts += tally.Attempts(c)
+					}
+				}
+				require.EqualValues(t, 1, calls)
+				require.EqualValues(t, s.hitCount(), attempts)
+			})
+		})
+	}
+}
+
+var errLost = fail(codes.Unavailable)(nil)
+
+// A refused stream is refused in every word.
+func TestO1_ARefusedStreamIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := &ledger{}
+		s := play(t, say("x"))
+		k := l.kit(t, policy())
+		cc := s.connect(t, k)
+		_, err := invoke(t.Context(), cc)
+		require.NoError(t, err)
+		for _, b := range k.Breakers() {
+			b.ForceOpen("test")
+		}
+		l.take()
+		_, err = open(t.Context(), cc, serverStream)
+		require.Error(t, err)
+		require.Equal(t, []string{"refused 1: forced_open", "returned: refused", "call over: refused after 0, error true"}, l.take())
+	})
+}
+
+// A hook that panics when a stream begins has its OnFinish called, and nothing is
+// left behind.
+func TestO1_APanickingHookEndsTheStream(t *testing.T) {
+	for name, hooks := range map[string]holdfast.Hooks{
+		"call": {Call: func(context.Context, call.Info) (context.Context, func(holdfast.CallEnd)) { panic("boom") }},
+		"attempt": {Attempt: func(context.Context, call.Attempt) (context.Context, func(call.Result)) {
+			panic("boom")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := play(t, messages(1, 0, nil))
+				k, err := holdfast.New(holdfast.Config{Default: with(single), Hooks: hooks})
+				require.NoError(t, err)
+				cc, finished := s.connect(t, k), 0
+				require.PanicsWithValue(t, "boom", func() {
+					_, _ = open(t.Context(), cc, serverStream, grpc.OnFinish(func(error) { finished++ }))
+				})
+				synctest.Wait()
+				require.Equal(t, 1, finished)
+				require.Zero(t, s.hitCount())
+				for _, b := range k.Bulkheads() {
+					require.Zero(t, b.InUse())
+				}
+			})
+		})
+	}
+}

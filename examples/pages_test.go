@@ -131,7 +131,9 @@ func TestTheReadmeNamesTheTwoCommands(t *testing.T) {
 }
 
 func TestTheLinksOfThePagesLeadSomewhere(t *testing.T) {
+	code := regexp.MustCompile("(?ms)^```.*?^```$")
 	for name, page := range pages(t) {
+		page = code.ReplaceAllString(page, "") // an index and a call look like a link
 		for _, m := range regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`).FindAllStringSubmatch(page, -1) {
 			if !strings.Contains(m[1], "://") {
 				_, err := os.Stat(filepath.Join("..", filepath.Dir(name), m[1]))

@@ -16,34 +16,34 @@ func (k *Kit) Attach(h Hooks) (detach func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.attached = append(k.attached, added)
-	k.joinHooks()
+	k.joinHooks(k.now.Load())
 	return func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.attached = slices.DeleteFunc(slices.Clone(k.attached), func(other *Hooks) bool { return other == added })
-		k.joinHooks()
+		k.joinHooks(k.now.Load())
 	}
 }
 
-// joinHooks puts the hooks of the configuration and those attached in force. The
-// caller holds k.mu, or has the kit for itself.
-func (k *Kit) joinHooks() {
-	all := k.config.Hooks
+// joinHooks lets the calls of an edition tell the hooks of its configuration and
+// those attached. The caller holds k.mu, or has the kit for itself.
+func (k *Kit) joinHooks(e *edition) {
+	all := e.config.Hooks
 	for _, h := range k.attached {
 		all = joined(all, *h)
 	}
-	k.hooks.Store(&all)
+	e.hooks.Store(&all)
 }
 
 // watch lets the kit's hooks be told of a breaker by that breaker's own ones.
 func (k *Kit) watch(h breaker.Hooks) breaker.Hooks {
 	h.Transition = afterwards(h.Transition, func(t breaker.Transition) {
-		if tell := k.hooks.Load().Transition; tell != nil {
+		if tell := k.now.Load().hooks.Load().Transition; tell != nil {
 			tell(t)
 		}
 	})
 	h.ProbeEnded = afterwards(h.ProbeEnded, func(e breaker.ProbeEnd) {
-		if tell := k.hooks.Load().ProbeEnded; tell != nil {
+		if tell := k.now.Load().hooks.Load().ProbeEnded; tell != nil {
 			tell(e)
 		}
 	})

@@ -10,48 +10,64 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Binding is a kit's table as one protocol reads it. Adapters make it; users
-// have no need of it.
+// Binding is what ties a protocol to a kit. Adapters make it; users have no need
+// of it.
 type Binding struct {
-	protocol  wire.Protocol
-	methods   map[string]*Method
-	byDefault *Method
+	kit      *Kit
+	index    int // in edition.tables
+	protocol wire.Protocol
 }
 
-// Bind reads the kit's table by the rules of a protocol and checks all that
-// depends on how names nest. The error names every bad entry. All connections
-// and transports of one protocol share one binding.
+// Bind reads the kit's table by the rules of a protocol, now and after each
+// update, and checks all that depends on how names nest. The error names every
+// bad entry. All connections and transports of one protocol share one binding.
 func (k *Kit) Bind(p wire.Protocol) (*Binding, error) {
 	if k == nil {
 		return nil, errNilKit
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if b := k.bindings[p.Name]; b != nil {
-		return b, nil
+	for _, b := range k.bound {
+		if b.protocol.Name == p.Name {
+			return b, nil
+		}
 	}
-	b, err := k.bind(p)
-	if err == nil {
-		k.bindings[p.Name] = b
+	b := &Binding{k, len(k.bound), p}
+	d, err := k.draft(k.now.Load().config, b)
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	k.bound = append(k.bound, b)
+	k.publish(d) // no layer is another, so there is nothing to tell
+	return b, nil
 }
 
 var errNilKit = errors.New("holdfast: the kit is nil; make one with holdfast.New")
 
-func (k *Kit) bind(p wire.Protocol) (*Binding, error) {
-	entries, faults := parseNames(k.config.Methods, p)
-	if err := faults.Err("holdfast"); err != nil {
-		return nil, err
+// Table returns the table in force. A call stays with the one that it found.
+func (b *Binding) Table() *Table { return b.kit.now.Load().tables[b.index] }
+
+// Table is a kit's table as one protocol reads it, until the next update.
+type Table struct {
+	methods   map[string]*Method
+	byDefault *Method
+	routes    any
+}
+
+// table reads the table of the draft for a protocol.
+func (d *draft) table(p wire.Protocol) (*Table, check.Faults) {
+	entries, faults := parseNames(d.config.Methods, p)
+	if len(faults) > 0 {
+		return nil, faults
 	}
 	keys := slices.Sorted(maps.Keys(entries))
-	b := &Binding{protocol: p, methods: make(map[string]*Method, len(keys)), byDefault: k.resolve("", nil)}
+	t := &Table{methods: make(map[string]*Method, len(keys)), byDefault: d.resolve("", nil)}
 	for _, key := range keys {
 		chain := make([]source, 0, 3)
 		for _, name := range append([]string{key}, p.Broader(key, keys)...) {
 			chain = append(chain, source{name, entryField(entries[name].written), entries[name].policy})
 		}
-		m := k.resolve(key, chain)
+		m := d.resolve(key, chain)
 		m.ownSafety = slices.ContainsFunc(chain, func(s source) bool {
 			return s.field == m.safetyFrom && p.OneMethod(s.key)
 		})
@@ -61,28 +77,28 @@ func (k *Kit) bind(p wire.Protocol) (*Binding, error) {
 		}
 		faults.In(entryField(entries[key].written), m.check())
 		faults.In(entryField(entries[key].written), m.checkFallback(chain[0].policy, p.Declared(key)))
-		m.wire, b.methods[key] = p.Name, m
+		m.wire = p.Name
+		m.own(p.OneMethod(key))
+		t.methods[key] = m
 	}
-	b.byDefault.wire = p.Name
-	if err := faults.Err("holdfast"); err != nil {
-		return nil, err
+	t.byDefault.wire = p.Name
+	if p.Routes != nil && len(faults) == 0 {
+		t.routes = p.Routes(keys)
 	}
-	for _, m := range b.methods {
-		if err := m.furnish(); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
+	return t, faults
 }
 
 // Method returns the policy of a table key, nil if the table has no such entry.
-func (b *Binding) Method(key string) *Method { return b.methods[key] }
+func (t *Table) Method(key string) *Method { return t.methods[key] }
 
 // Default returns the policy of the methods that no entry names.
-func (b *Binding) Default() *Method { return b.byDefault }
+func (t *Table) Default() *Method { return t.byDefault }
 
 // Keys returns the canonical keys of the table.
-func (b *Binding) Keys() []string { return slices.Sorted(maps.Keys(b.methods)) }
+func (t *Table) Keys() []string { return slices.Sorted(maps.Keys(t.methods)) }
+
+// Routes returns what the protocol has made of the keys.
+func (t *Table) Routes() any { return t.routes }
 
 type entry struct {
 	written string // the name as the user wrote it

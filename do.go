@@ -108,18 +108,18 @@ func classOf(err error) call.Class {
 
 // named returns the policy of a plain name.
 func (k *Kit) named(name string) (*Method, error) {
-	b := k.plain.Load()
-	if b == nil {
-		var err error
-		if b, err = k.Bind(plainNames); err != nil {
+	t := k.now.Load().plain
+	if t == nil {
+		b, err := k.Bind(plainNames)
+		if err != nil {
 			return nil, err
 		}
-		k.plain.Store(b)
+		t = b.Table()
 	}
-	if m := b.Method(name); m != nil {
+	if m := t.Method(name); m != nil {
 		return m, nil
 	}
-	return b.Default(), nil
+	return t.Default(), nil
 }
 
 // plainNames reads a table for [Do]: any name stands for itself.

@@ -3,8 +3,6 @@ package holdfast
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -54,24 +52,25 @@ type Wait struct {
 // that use the kit, and else as a plain name. If adapters use the kit and [Do] does
 // not, what is neither a name of theirs nor in the table is an error.
 func (k *Kit) Explain(method string) (Explanation, error) {
-	k.mu.Lock()
-	bindings := maps.Clone(k.bindings)
-	k.mu.Unlock()
-	_, plain := bindings[plainNames.Name]
-	delete(bindings, plainNames.Name)
-	for _, protocol := range slices.Sorted(maps.Keys(bindings)) {
-		b := bindings[protocol]
-		if name, key, declared, ok := b.protocol.Find(method, b.Keys()); ok {
-			m := b.Method(key)
+	now, bound := k.bindings()
+	var wires []string
+	for _, b := range bound {
+		if b.protocol.Find == nil {
+			continue
+		}
+		t := now.tables[b.index]
+		if name, key, declared, ok := b.protocol.Find(method, t.Keys()); ok {
+			m := t.Method(key)
 			if m == nil {
-				m = b.Default()
+				m = t.Default()
 			}
 			return m.explain(name, declared, b.protocol.Name, b.protocol.Waits), nil
 		}
+		wires = append(wires, b.protocol.Name)
 	}
-	if _, entry := k.config.Methods[method]; len(bindings) > 0 && !plain && !entry {
+	if _, entry := now.config.Methods[method]; len(wires) > 0 && now.plain == nil && !entry {
 		return Explanation{}, fmt.Errorf("holdfast: %q is no name for %s, and Config.Methods has no such entry",
-			method, strings.Join(slices.Sorted(maps.Keys(bindings)), " or "))
+			method, strings.Join(wires, " or "))
 	}
 	m, err := k.named(method)
 	if err != nil {

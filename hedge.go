@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/call"
-	"github.com/holdfast-go/holdfast/internal/keyed"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
 )
@@ -70,19 +69,6 @@ func (l *runLane) End(won bool) {
 type impatient struct{ context.Context }
 
 func (impatient) Err() error { return context.Canceled }
-
-// newLatencies returns the records of a level's targets, nil if its hedges ask
-// for no percentile.
-func newLatencies(p *retry.Policy) *keyed.Registry[*retry.Latency] {
-	if retry.NewLatency(p.Hedge) == nil {
-		return nil
-	}
-	hedge := p.Hedge
-	return keyed.New(keyed.Options[*retry.Latency]{
-		New:  func(string) *retry.Latency { return retry.NewLatency(hedge) },
-		Idle: func(l *retry.Latency) bool { return l.IdleAt(mono.Now()) },
-	})
-}
 
 // latencyFor returns the record of the call's target, nil if there is none.
 func (m *Method) latencyFor(info call.Info, now mono.Instant) *retry.Latency {

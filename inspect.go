@@ -1,8 +1,8 @@
 package holdfast
 
 import (
+	"cmp"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/breaker"
@@ -15,28 +15,24 @@ import (
 // Bulkheads ranges over the kit's bulkheads by name, in no order. Like a breaker,
 // one is made by the first call that needs it and may be dropped again.
 func (k *Kit) Bulkheads() iter.Seq2[string, *bulkhead.Bulkhead] {
-	k.mu.Lock()
 	var all []*keyed.Registry[*bulkhead.Bulkhead]
-	for _, l := range k.levels {
+	for _, l := range k.now.Load().levels {
 		if l.bulkheads != nil {
-			all = append(all, l.bulkheads, l.parts)
+			all = append(all, l.bulkheads.Registry, l.parts.Registry)
 		}
 	}
-	k.mu.Unlock()
 	return each(all)
 }
 
 // Budgets ranges over the kit's retry budgets by name, in no order. A nil bucket
 // is one without bounds.
 func (k *Kit) Budgets() iter.Seq2[string, *retry.Bucket] {
-	k.mu.Lock()
 	var all []*keyed.Registry[*retry.Bucket]
-	for _, l := range k.levels {
-		if l.budgets != nil && !slices.Contains(all, l.budgets) { // they may be shared
-			all = append(all, l.budgets)
+	for _, l := range k.now.Load().levels {
+		if l.budgets != nil && !slices.Contains(all, l.budgets.Registry) { // they may be shared
+			all = append(all, l.budgets.Registry)
 		}
 	}
-	k.mu.Unlock()
 	return each(all)
 }
 
@@ -52,13 +48,11 @@ func each[V any](registries []*keyed.Registry[V]) iter.Seq2[string, V] {
 	}
 }
 
-// Evicted returns how many breakers were dropped to make room for others, and
-// their totals, so that the sum over [Kit.Breakers] and these never falls. It does
-// where evictions is the same before and after.
+// Evicted returns how many breakers were dropped to make room for others, or by an
+// update, and their totals, so that the sum over [Kit.Breakers] and these never
+// falls. It does where evictions is the same before and after.
 func (k *Kit) Evicted() (evictions uint64, t breaker.Totals) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, l := range k.levels {
+	for _, l := range k.now.Load().levels {
 		if l.breakers != nil {
 			evictions += l.breakers.Evictions()
 			t = t.Plus(l.breakers.Evicted())
@@ -71,26 +65,34 @@ func (k *Kit) Evicted() (evictions uint64, t breaker.Totals) {
 // and, as Method "", that of the methods without one; for each protocol that uses
 // the kit.
 func (k *Kit) Policies() []Explanation {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	now, bound := k.bindings()
 	var all []Explanation
-	for _, name := range slices.Sorted(maps.Keys(k.bindings)) {
-		b := k.bindings[name]
-		for _, key := range append([]string{""}, b.Keys()...) {
-			all = append(all, b.explain(key))
+	for _, b := range bound {
+		t := now.tables[b.index]
+		for _, key := range append([]string{""}, t.Keys()...) {
+			all = append(all, b.explain(t, key))
 		}
 	}
 	if len(all) == 0 { // no adapter has read the table yet
-		all = append(all, k.resolve("", nil).explain("", call.SafetyUnknown, "", plainNames.Waits))
+		all = append(all, now.byDefault.explain("", call.SafetyUnknown, "", plainNames.Waits))
 	}
 	return all
 }
 
+// bindings returns what is in force, and by the protocols' names who reads it.
+func (k *Kit) bindings() (*edition, []*Binding) {
+	k.mu.Lock()
+	now, bound := k.now.Load(), slices.Clone(k.bound)
+	k.mu.Unlock()
+	slices.SortFunc(bound, func(a, b *Binding) int { return cmp.Compare(a.protocol.Name, b.protocol.Name) })
+	return now, bound
+}
+
 // explain explains the policy of a key, "" for the default.
-func (b *Binding) explain(key string) Explanation {
-	m, declared := b.byDefault, call.SafetyUnknown
+func (b *Binding) explain(t *Table, key string) Explanation {
+	m, declared := t.byDefault, call.SafetyUnknown
 	if key != "" {
-		m, declared = b.methods[key], b.protocol.Declared(key)
+		m, declared = t.methods[key], b.protocol.Declared(key)
 	}
 	protocol := b.protocol.Name
 	if protocol == plainNames.Name {

@@ -7,25 +7,20 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/breaker"
-	"github.com/holdfast-go/holdfast/internal/keyed"
-	"github.com/holdfast-go/holdfast/retry"
 )
 
 // Kit is the running state of the policies for one dependency: its breakers,
 // bulkheads and retry budgets. Several connections or transports may share it.
 // It is safe for concurrent use and needs no closing.
 type Kit struct {
-	config Config
+	name string
+	now  atomic.Pointer[edition] // what calls find
 
-	mu       sync.Mutex
-	levels   map[string]*level   // by table key; "" is Default
-	bindings map[string]*Binding // by protocol
-	shared   map[retry.Budget]*keyed.Registry[*retry.Bucket]
-
-	plain atomic.Pointer[Binding] // that of Do, kept aside from the lock
-
+	mu       sync.Mutex // held to replace it
+	bound    []*Binding
 	attached []*Hooks // beside those of the config
-	watchers
+
+	counting atomic.Pointer[tallies] // nil if nobody counts
 }
 
 // New returns a kit for c, which it copies. The error names every bad field of
@@ -38,41 +33,31 @@ func New(c Config) (*Kit, error) {
 	if c.Name == "" {
 		c.Name = "holdfast"
 	}
-	k := &Kit{config: c, levels: map[string]*level{}, bindings: map[string]*Binding{}, shared: map[retry.Budget]*keyed.Registry[*retry.Bucket]{}}
-
-	k.joinHooks()
-
-	// Default and Standard alone must fit each other already here: every
-	// method without an entry lives by them.
-	byDefault := k.resolve("", nil)
-	if err := byDefault.check().Err("holdfast"); err != nil {
+	k := &Kit{name: c.Name}
+	k.now.Store(&edition{})
+	d, err := k.draft(c)
+	if err != nil {
 		return nil, err
 	}
-	if err := byDefault.furnish(); err != nil {
-		return nil, err
-	}
+	k.publish(d)
 	return k, nil
 }
 
 // Name returns Config.Name, or its default.
-func (k *Kit) Name() string { return k.config.Name }
+func (k *Kit) Name() string { return k.name }
 
 // Breakers ranges over the kit's breakers by name, in no order: to force one open,
 // say, or to show them. A breaker is made by the first call that needs it, and
-// may be dropped again once nothing would be missed of it; ask anew rather than
-// keep one.
+// may be dropped again once nothing would be missed of it, or by an update; ask
+// anew rather than keep one.
 func (k *Kit) Breakers() iter.Seq2[string, *breaker.Breaker] {
-	k.mu.Lock()
-	var groups []*breaker.Group
-	for _, l := range k.levels {
-		if l.breakers != nil {
-			groups = append(groups, l.breakers)
-		}
-	}
-	k.mu.Unlock()
+	levels := k.now.Load().levels
 	return func(yield func(string, *breaker.Breaker) bool) {
-		for _, g := range groups {
-			for name, b := range g.All() {
+		for _, l := range levels {
+			if l.breakers == nil {
+				continue
+			}
+			for name, b := range l.breakers.All() {
 				if !yield(name, b) {
 					return
 				}

@@ -31,7 +31,7 @@ type Method struct {
 	timeout   layer[timeout.Limits]
 	bulkhead  layer[bulkhead.Config]
 	classify  func(context.Context, call.Info, call.Result) call.Result
-	*watchers // the kit's
+	*watchers // of the same edition
 
 	states *keyed.Registry[*stateSlot]
 	latest atomic.Pointer[state] // the last look-up made for any target
@@ -55,15 +55,15 @@ type source struct {
 
 // resolve returns the effective policy of key: each layer from the first of the
 // chain that sets it, then from Default, then from Standard.
-func (k *Kit) resolve(key string, chain []source) *Method {
+func (d *draft) resolve(key string, chain []source) *Method {
 	sources := append(append([]source(nil), chain...),
-		source{"", "Default", k.config.Default}, source{"", "Standard", Standard()})
-	m := &Method{key: key, field: sources[0].field, watchers: &k.watchers}
-	m.fallback = pick(k, sources, func(p Policy) *fallback.Policy { return p.Fallback })
-	m.retry = pick(k, sources, func(p Policy) *retry.Policy { return p.Retry })
-	m.breaker = pick(k, sources, func(p Policy) *breaker.Config { return p.Breaker })
-	m.timeout = pick(k, sources, func(p Policy) *timeout.Limits { return p.Timeout })
-	m.bulkhead = pick(k, sources, func(p Policy) *bulkhead.Config { return p.Bulkhead })
+		source{"", "Default", d.config.Default}, source{"", "Standard", standard})
+	m := &Method{key: key, field: sources[0].field, watchers: &d.watchers}
+	m.fallback = pick(d, sources, func(p Policy) *fallback.Policy { return p.Fallback })
+	m.retry = pick(d, sources, func(p Policy) *retry.Policy { return p.Retry })
+	m.breaker = pick(d, sources, func(p Policy) *breaker.Config { return p.Breaker })
+	m.timeout = pick(d, sources, func(p Policy) *timeout.Limits { return p.Timeout })
+	m.bulkhead = pick(d, sources, func(p Policy) *bulkhead.Config { return p.Bulkhead })
 	m.narrow = m.breaker.policy != nil && m.breaker.policy.Scope != breaker.PerTarget ||
 		m.bulkhead.policy != nil && m.bulkhead.policy.Scope != bulkhead.PerTarget
 	m.states = keyed.New(keyed.Options[*stateSlot]{New: func(string) *stateSlot { return new(stateSlot) }})
@@ -82,7 +82,7 @@ func (k *Kit) resolve(key string, chain []source) *Method {
 func pick[P any, PP interface {
 	*P
 	IsOff() bool
-}](k *Kit, sources []source, of func(Policy) *P) layer[P] {
+}](d *draft, sources []source, of func(Policy) *P) layer[P] {
 	for _, s := range sources {
 		p := of(s.policy)
 		switch {
@@ -91,7 +91,7 @@ func pick[P any, PP interface {
 		case PP(p).IsOff():
 			return layer[P]{from: s.field}
 		}
-		return layer[P]{p, s.field, k.level(s.key)}
+		return layer[P]{p, s.field, d.level(s.key)}
 	}
 	panic("holdfast: Standard leaves a layer out")
 }
@@ -107,6 +107,10 @@ func (m *Method) check() check.Faults {
 	// dependency that answers nothing.
 	if span := config.Window.Span; span > 0 && span < 2*limits.Attempt {
 		faults.Add("Breaker.Window.Span", span, "from %s, must be at least twice Timeout.Attempt = %v, from %s",
+			m.breaker.from, limits.Attempt, m.timeout.from)
+	}
+	if latency := config.ProbeLatency; config.ProbeTimeout == 0 && limits.Attempt > 0 && latency > limits.Attempt {
+		faults.Add("Breaker.ProbeLatency", latency, "from %s, must not exceed Timeout.Attempt = %v, from %s, which ends the probe",
 			m.breaker.from, limits.Attempt, m.timeout.from)
 	}
 	return faults

@@ -75,14 +75,14 @@ func TestR9_AKeyAllowsARepeat(t *testing.T) {
 			keys := map[string]bool{}
 			for range 2 {
 				var c holdfast.Call
-				_, err := c.Begin(t.Context(), m.Default(), call.Info{Target: safety.String(), Safety: safety}, holdfast.Terms{})
+				_, err := c.Begin(t.Context(), m.Table().Default(), call.Info{Target: safety.String(), Safety: safety}, holdfast.Terms{})
 				require.NoError(t, err)
 				require.Equal(t, key, c.Key() != "")
 				keys[c.Key()] = true
 			}
 			require.Equal(t, key, len(keys) == 2, "each call has its own")
 			var c holdfast.Call
-			_, err = c.Begin(t.Context(), m.Default(), call.Info{Safety: safety}, holdfast.Terms{Keyed: true})
+			_, err = c.Begin(t.Context(), m.Table().Default(), call.Info{Safety: safety}, holdfast.Terms{Keyed: true})
 			require.NoError(t, err)
 			require.Empty(t, c.Key(), "the caller's own wins")
 		}

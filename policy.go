@@ -95,6 +95,9 @@ func Standard() Policy {
 	}
 }
 
+// standard is what is inherited from in the end; nobody writes to it.
+var standard = Standard()
+
 // clone copies every layer, so that later changes to the caller's values, or to
 // another kit's, do not reach this one.
 func (p Policy) clone() Policy {

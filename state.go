@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -71,40 +70,4 @@ func (m *Method) state(info call.Info, now mono.Instant) *state {
 	slot.Store(s)
 	m.latest.Store(s)
 	return s
-}
-
-// part names the part of the target that a call is for.
-func part(info call.Info) string {
-	if info.Resource != "" {
-		return info.Resource
-	}
-	return info.Method
-}
-
-// key names the state that a level keeps for a target: "target" for Default,
-// "target|/pkg.S/M" for an entry's own.
-func (l *level) key(target string) string {
-	if l.name == "" {
-		return target
-	}
-	return under(target, l.name)
-}
-
-// under names a part of a target. A target's own bars are escaped, so that no two
-// names are the same.
-func under(target, part string) string {
-	return strings.ReplaceAll(target, "|", "%7C") + "|" + part
-}
-
-// keys names what a level keeps for a call by the scope of a layer: the part's or
-// the target's own, and with two levels the target's beside it.
-func (l *level) keys(info call.Info, perMethod, twoLevel bool) (key, outer string) {
-	whole := l.key(info.Target)
-	switch inner := under(info.Target, part(info)); {
-	case perMethod:
-		return under(info.Target, info.Method), ""
-	case twoLevel && inner != whole:
-		return inner, whole
-	}
-	return whole, ""
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
-// watchers are those who want to know what the calls of a kit do.
+// watchers are those who want to know what the calls of an edition do.
 type watchers struct {
-	hooks    atomic.Pointer[Hooks]   // never nil: those of the config with those attached
-	counting atomic.Pointer[tallies] // nil if nobody counts
+	hooks    atomic.Pointer[Hooks]    // never nil: those of the config with those attached
+	counting *atomic.Pointer[tallies] // the kit's
 }
 
 // tellRefused tells that the call has ended because the kit turned an attempt away, if

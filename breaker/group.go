@@ -25,7 +25,10 @@ const OverflowKey = "overflow"
 type Group struct {
 	rules   atomic.Pointer[rules]
 	keys    *keyed.Registry[*Breaker]
-	evicted more // the totals of breakers that were dropped
+	before  uint64 // evictions of the group whose place it took, and what that left out
+	max     int
+	left    atomic.Bool // another group has gone on with its breakers
+	evicted more        // the totals of breakers that were dropped
 }
 
 // NewGroup returns an empty group of at most maxKeys breakers; 0 is
@@ -41,16 +44,20 @@ func NewGroup(c Config, maxKeys int) (*Group, error) {
 	if err := faults.Err("breaker"); err != nil {
 		return nil, err
 	}
-	g := &Group{}
-	g.rules.Store(compile(c))
+	return emptyGroup(compile(c), maxKeys), nil
+}
+
+func emptyGroup(r *rules, maxKeys int) *Group {
+	g := &Group{max: maxKeys}
+	g.rules.Store(r)
 	g.keys = keyed.New(keyed.Options[*Breaker]{
 		Max:         maxKeys,
 		New:         func(key string) *Breaker { return newBreaker(key, g.rules.Load(), mono.Now()) },
-		Idle:        func(b *Breaker) bool { return b.dispensable(mono.Now()) },
+		Idle:        func(b *Breaker) bool { return !g.left.Load() && b.dispensable(mono.Now()) },
 		Evicted:     func(_ string, b *Breaker) { b.retire(g) },
 		OverflowKey: OverflowKey,
 	})
-	return g, nil
+	return g
 }
 
 // For returns the breaker for key, a new one if there is none. Ask for each
@@ -68,7 +75,7 @@ func (g *Group) All() iter.Seq2[string, *Breaker] { return g.keys.All() }
 func (g *Group) Len() int { return g.keys.Len() }
 
 // Evictions returns how many breakers were dropped.
-func (g *Group) Evictions() uint64 { return g.keys.Evictions() }
+func (g *Group) Evictions() uint64 { return g.before + g.keys.Evictions() }
 
 // Evicted returns the totals of the breakers that were dropped, so that the sum
 // over All and it never falls.

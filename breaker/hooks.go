@@ -157,6 +157,12 @@ func (b *Breaker) unlock() {
 	}
 }
 
+// tell calls the hooks with what happened while b.mu was held.
+func (b *Breaker) tell() {
+	b.mu.Lock()
+	b.unlock()
+}
+
 // deliver calls the hooks until there is nothing left to tell, also if one
 // panics or ends the goroutine.
 func (b *Breaker) deliver(m *more) {

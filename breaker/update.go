@@ -29,29 +29,75 @@ func (g *Group) Update(c Config) error {
 	if err := faults.Err("breaker"); err != nil {
 		return err
 	}
-	r := compile(c)
-	g.rules.Store(r) // a breaker made from here on has it
-	for _, b := range g.All() {
-		b.update(r, mono.Now())
-	}
+	g.Apply(c)()
 	return nil
 }
 
+// Apply is Update for whoever holds a lock: it calls no hook, but returns a
+// function that tells them what was found out, such as the end of a lease, and is
+// to be called once the lock is released. c must have no faults.
+func (g *Group) Apply(c Config) (tell func()) {
+	r := compile(c)
+	g.rules.Store(r) // a breaker made from here on has it
+	var touched []*Breaker
+	for _, b := range g.All() {
+		b.mu.Lock()
+		if b.now.Load().state() != retired { // its heir has r already
+			b.turnTo(r, mono.Now())
+			touched = append(touched, b)
+		}
+		b.mu.Unlock()
+	}
+	return func() {
+		for _, b := range touched {
+			defer b.tell() // though the hook of another may panic
+		}
+	}
+}
+
+// Part returns a group that goes on with those breakers of g whose keys keep
+// names. They are in both then; g is for calls that still know it, and drops none
+// of them any more. The totals of the others count as those of evicted ones.
+func (g *Group) Part(keep func(key string) bool) *Group {
+	part := emptyGroup(g.rules.Load(), g.max)
+	g.left.Store(true)
+	part.keys.Adopt(g.keys, func(key string, _ *Breaker) bool { return keep(key) })
+	part.evicted.absorb(g.Evicted())
+	part.before = g.Evictions()
+	kept := map[*Breaker]bool{}
+	for _, b := range part.All() {
+		kept[b] = true
+	}
+	for _, b := range g.All() {
+		if !kept[b] {
+			part.evicted.absorb(b.Counts().Totals)
+			part.before++
+		}
+	}
+	return part
+}
+
 func (b *Breaker) update(r *rules, now mono.Instant) {
-	b.command(now, func(b *Breaker, ep *episode) {
-		if ep.rules == r {
-			return
-		}
-		var next *episode
-		if s := ep.state(); s == Closed || s == Disabled {
-			next = ep.resume(r, now)
-		} else {
-			next = newStop(b, r, s, ep.out.err.cause)
-			next.out.resume(ep.out)
-		}
-		next.follow(ep, 0)
-		b.now.Store(next)
-	})
+	b.command(now, func(b *Breaker, _ *episode) { b.turnTo(r, now) })
+}
+
+// turnTo goes on under r; b.mu is held and b is not retired.
+func (b *Breaker) turnTo(r *rules, now mono.Instant) {
+	b.settle(b.now.Load(), now)
+	ep := b.now.Load()
+	ep.turn(now)
+	if ep.rules == r {
+		return
+	}
+	var next *episode
+	if s := ep.state(); s == Closed || s == Disabled {
+		next = ep.resume(r, now)
+	} else {
+		next = newStop(b, r, s, ep.out.err.cause)
+		next.out.resume(ep.out)
+	}
+	next.follow(ep, 0)
+	b.now.Store(next)
 }
 
 // resume returns a closed or disabled episode under r that goes on where ep

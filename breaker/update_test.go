@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -148,4 +149,26 @@ func TestC2_NothingIsLostOrDoubleUnderLoad(t *testing.T) {
 			require.Zero(t, n.Unanswered)
 		})
 	}
+}
+
+// C2: a group that goes on with a part of another's breakers has those very ones,
+// and the totals of the rest; the other drops none any more.
+func TestC2_APartOfAGroup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(t, Config{Consecutive: 1}, 2)
+		call(t, g.For("kept"), Success)
+		call(t, g.For("left"), Failure)
+		part := g.Part(func(key string) bool { return key == "kept" })
+		require.Same(t, g.For("kept"), part.For("kept"))
+		require.NotSame(t, g.For("left"), part.For("left"))
+		require.Equal(t, Closed, part.For("left").State())
+		require.Equal(t, Open, g.For("left").State(), "for whoever still knows it")
+		require.EqualValues(t, 1, part.Evicted().Opens)
+		require.EqualValues(t, 1, part.Evictions())
+
+		time.Sleep(time.Hour)
+		g.For("one too many")
+		require.Zero(t, g.Evictions())
+		require.Same(t, g.For("kept"), part.For("kept"))
+	})
 }

@@ -13,7 +13,7 @@ import (
 // connections may share it.
 type Interceptors struct {
 	config  config
-	routes  *routes
+	binding *holdfast.Binding
 	doubted atomic.Bool // proof is collected also where nothing is repeated
 }
 
@@ -35,7 +35,7 @@ func New(k *holdfast.Kit, opts ...Option) (*Interceptors, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.routes = newRoutes(binding)
+	i.binding = binding
 	return i, nil
 }
 

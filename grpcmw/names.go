@@ -22,6 +22,7 @@ var protocol = wire.Protocol{
 	OneMethod: isMethod,
 	Declared:  declaredSafety,
 	Find:      find,
+	Routes:    func([]string) any { return newRoutes() },
 	Waits: wire.Waits{
 		Attempt:      "to the end of a unary RPC, for a stream until it is open",
 		FirstMessage: "the first message of a stream, from the start of its attempt",

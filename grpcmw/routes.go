@@ -21,37 +21,41 @@ type route struct {
 // are few; a proxy may be handed any number of names.
 const maxRoutes = 2000
 
-// routes finds the route of a method. Each is looked up once, at its first call:
-// descriptors are registered when a program starts, maybe after its kit is made.
-type routes struct {
-	binding *holdfast.Binding
+// find returns the route of an RPC's method in the table in force.
+func (i *Interceptors) find(method string) *route {
+	table := i.binding.Table()
+	return table.Routes().(*routes).find(table, method)
+}
 
+// routes finds the route of a method in one table. Each is looked up once, at its
+// first call: descriptors are registered when a program starts, maybe after its
+// kit is made.
+type routes struct {
 	known atomic.Pointer[map[string]*route] // never written to once stored
 	mu    sync.Mutex                        // held to replace known
 }
 
-func newRoutes(b *holdfast.Binding) *routes {
-	r := &routes{binding: b}
+func newRoutes() *routes {
+	r := &routes{}
 	r.known.Store(&map[string]*route{})
 	return r
 }
 
-// find returns the route of an RPC's method.
-func (r *routes) find(method string) *route {
+func (r *routes) find(t *holdfast.Table, method string) *route {
 	if known := (*r.known.Load())[method]; known != nil {
 		return known
 	}
-	return r.learn(method)
+	return r.learn(t, method)
 }
 
-func (r *routes) learn(method string) *route {
+func (r *routes) learn(t *holdfast.Table, method string) *route {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := *r.known.Load()
 	if found := known[method]; found != nil {
 		return found
 	}
-	found := r.look(method)
+	found := look(t, method)
 	if len(known) < maxRoutes {
 		next := make(map[string]*route, len(known)+1)
 		maps.Copy(next, known)
@@ -62,17 +66,17 @@ func (r *routes) learn(method string) *route {
 }
 
 // look resolves a name: the method's own entry, its service's, or the default.
-func (r *routes) look(method string) *route {
+func look(t *holdfast.Table, method string) *route {
 	name := strings.Clone(method)
 	if !strings.HasPrefix(name, "/") {
 		name = "/" + name
 	}
-	policy := r.binding.Method(name)
+	policy := t.Method(name)
 	if policy == nil {
-		policy = r.binding.Method(serviceOf(name))
+		policy = t.Method(serviceOf(name))
 	}
 	if policy == nil {
-		policy = r.binding.Default()
+		policy = t.Default()
 	}
 	return &route{name: name, policy: policy, declared: declaredSafety(name)}
 }

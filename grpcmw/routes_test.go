@@ -19,21 +19,21 @@ func TestTheNumberOfKnownRoutesIsBounded(t *testing.T) {
 	i, err := New(k)
 	require.NoError(t, err)
 
-	byDefault, byService := i.routes.binding.Default(), i.routes.binding.Method("known.S")
+	byDefault, byService := i.binding.Table().Default(), i.binding.Table().Method("known.S")
 	var workers sync.WaitGroup
 	for w := range 4 {
 		workers.Go(func() {
 			for n := range maxRoutes / 2 {
 				name := strconv.Itoa(n + w*100)
-				if r := i.routes.find("/made.up.S/M" + name); r.policy != byDefault || r.name != "/made.up.S/M"+name {
+				if r := i.find("/made.up.S/M" + name); r.policy != byDefault || r.name != "/made.up.S/M"+name {
 					t.Errorf("wrong route %+v", r)
 				}
-				if r := i.routes.find("known.S/M" + name); r.policy != byService || r.name != "/known.S/M"+name {
+				if r := i.find("known.S/M" + name); r.policy != byService || r.name != "/known.S/M"+name {
 					t.Errorf("wrong route %+v", r)
 				}
 			}
 		})
 	}
 	workers.Wait()
-	require.Len(t, *i.routes.known.Load(), maxRoutes)
+	require.Len(t, *i.binding.Table().Routes().(*routes).known.Load(), maxRoutes)
 }

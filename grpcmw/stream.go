@@ -20,7 +20,7 @@ func (i *Interceptors) stream(ctx context.Context, desc *grpc.StreamDesc, cc *gr
 	if ctx == nil {
 		return nil, errNilContext
 	}
-	route := i.routes.find(method)
+	route := i.find(method)
 	r := newRecord(i, route.name, readOptions(opts))
 	info := call.Info{Target: i.targetOf(cc), Method: route.name, Safety: route.declared}
 	begun := false

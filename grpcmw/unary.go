@@ -25,7 +25,7 @@ func (i *Interceptors) unary(ctx context.Context, method string, req, reply any,
 	options := readOptions(opts)
 	err := unwound.Err // what a panic leaves standing
 	defer func() { options.finish(err) }()
-	err = i.invoke(ctx, i.routes.find(method), method, req, reply, cc, invoker, &options)
+	err = i.invoke(ctx, i.find(method), method, req, reply, cc, invoker, &options)
 	return err
 }
 

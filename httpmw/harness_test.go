@@ -92,6 +92,11 @@ func startTable(t *testing.T, proto memnet.Proto, c holdfast.Config, s *script, 
 	t.Helper()
 	k, err := holdfast.New(c)
 	require.NoError(t, err)
+	return startKit(t, proto, k, s, opts...)
+}
+
+func startKit(t *testing.T, proto memnet.Proto, k *holdfast.Kit, s *script, opts ...httpmw.Option) *setup {
+	t.Helper()
 	server := memnet.Start(t, proto, s, func(s *http.Server, _ *http.Transport) {
 		s.ErrorLog = log.New(io.Discard, "", 0) // cut handshakes and the like are meant
 	})

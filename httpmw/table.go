@@ -10,28 +10,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// table finds the policy of a request.
-type table struct {
-	binding *holdfast.Binding
-	routes  *routes
-}
-
-func newTable(k *holdfast.Kit) (*table, error) {
-	binding, err := k.Bind(protocol)
-	if err != nil {
-		return nil, err
+// find returns the policy of a request in the table in force, and the name it goes
+// by: the pattern that matches, or the HTTP method alone. It is never the raw path,
+// so that the names stay few and hold no secret.
+func find(b *holdfast.Binding, req *http.Request) (*holdfast.Method, string) {
+	table := b.Table()
+	if key := table.Routes().(*routes).match(req); key != "" {
+		return table.Method(key), key
 	}
-	return &table{binding, newRoutes(binding.Keys())}, nil
-}
-
-// find returns the policy of a request and the name it goes by: the pattern that
-// matches, or the HTTP method alone. It is never the raw path, so that the names
-// stay few and hold no secret.
-func (t *table) find(req *http.Request) (*holdfast.Method, string) {
-	if key := t.routes.match(req); key != "" {
-		return t.binding.Method(key), key
-	}
-	return t.binding.Default(), methodOf(req)
+	return table.Default(), methodOf(req)
 }
 
 // matchHost returns a host as patterns are matched with it: in lower case,
@@ -69,6 +56,7 @@ var protocol = wire.Protocol{
 	},
 	DeclaresAll: true,
 	Find:        findByName,
+	Routes:      func(keys []string) any { return newRoutes(keys) },
 	Waits: wire.Waits{
 		Attempt:      "to the response headers",
 		FirstMessage: "the first byte of the body",

@@ -14,7 +14,7 @@ import (
 // status, readable from its first byte. It is safe for concurrent use.
 type Transport struct {
 	base    http.RoundTripper
-	table   *table
+	binding *holdfast.Binding
 	targets targets
 	options options
 }
@@ -27,14 +27,14 @@ func New(base http.RoundTripper, k *holdfast.Kit, opts ...Option) (*Transport, e
 	if err != nil {
 		return nil, err
 	}
-	table, err := newTable(k)
+	binding, err := k.Bind(protocol)
 	if err != nil {
 		return nil, err
 	}
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &Transport{base: base, table: table, options: o}, nil
+	return &Transport{base: base, binding: binding, options: o}, nil
 }
 
 // NewTransport is [New] for a table that is known to be right, such as a literal
@@ -54,7 +54,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	method, name := t.table.find(req)
+	method, name := find(t.binding, req)
 	info := call.Info{Target: t.targets.of(req.URL), Method: name, Safety: safetyOf(req.Method)}
 	x := &exchange{transport: t, req: req}
 	ctx, err := x.begin(method, info)

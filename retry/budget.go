@@ -2,11 +2,8 @@ package retry
 
 import (
 	"math"
-	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
-	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
 // Budget bounds the attempts beyond the first that the calls to one target
@@ -96,111 +93,4 @@ func (b Budget) Check() check.Faults {
 		faults.Add("Initial", b.Initial, "must be in (0, Cap = %g], or 0 for the default", f.Cap)
 	}
 	return faults
-}
-
-// Bucket is the running state of a [Budget] for one target. A nil *Bucket is
-// one without bounds.
-//
-// It is a single word: the moment empty at which the bucket was, or would have
-// been, without tokens. What it holds at a moment now is (now - empty) in time,
-// worth PerSecond tokens a second, at most Cap. A token taken moves the moment
-// forward, one earned moves it back, and time itself earns without a write.
-type Bucket struct {
-	empty atomic.Int64 // a mono.Instant
-
-	// In units of the time in which the reserve earns as much.
-	earn, cost, full time.Duration
-
-	budget Budget
-}
-
-// NewBucket returns a bucket with b's initial tokens, or nil for [NoBudget]. A
-// budget with faults is taken as the standard one.
-func NewBucket(b Budget) *Bucket { return NewBucketAt(b, mono.Now()) }
-
-// NewBucketAt is NewBucket for a caller that has read the clock.
-func NewBucketAt(b Budget, now mono.Instant) *Bucket {
-	if b.none {
-		return nil
-	}
-	if b.Check() != nil {
-		b = Budget{}
-	}
-	b = b.WithDefaults()
-	k := &Bucket{budget: b}
-	k.earn, k.cost, k.full = k.worth(b.Share), k.worth(1), k.worth(b.Cap)
-	k.empty.Store(int64(now.Add(-k.worth(b.Initial))))
-	return k
-}
-
-// worth returns how long the reserve takes to earn so many tokens.
-func (k *Bucket) worth(tokens float64) time.Duration {
-	return time.Duration(math.Round(tokens / k.budget.PerSecond * float64(time.Second)))
-}
-
-// EarnAt notes a success at the moment now. While the bucket is full it writes
-// nothing.
-func (k *Bucket) EarnAt(now mono.Instant) {
-	if k != nil {
-		k.add(k.earn, now)
-	}
-}
-
-// ReturnAt gives back a token that was taken for an attempt that is not made.
-func (k *Bucket) ReturnAt(now mono.Instant) {
-	if k != nil {
-		k.add(k.cost, now)
-	}
-}
-
-// add adds what the reserve earns in d.
-func (k *Bucket) add(d time.Duration, now mono.Instant) {
-	for {
-		empty := k.empty.Load()
-		fullest := int64(now) - int64(k.full)
-		if empty <= fullest {
-			return
-		}
-		if k.empty.CompareAndSwap(empty, max(empty-int64(d), fullest)) {
-			return
-		}
-	}
-}
-
-// TakeAt takes a token at the moment now and reports whether there was one.
-func (k *Bucket) TakeAt(now mono.Instant) bool {
-	if k == nil {
-		return true
-	}
-	for {
-		empty := k.empty.Load()
-		next := max(empty, int64(now)-int64(k.full)) + int64(k.cost)
-		if next > int64(now) {
-			return false
-		}
-		if k.empty.CompareAndSwap(empty, next) {
-			return true
-		}
-	}
-}
-
-// TokensAt returns how many tokens there are at the moment now.
-func (k *Bucket) TokensAt(now mono.Instant) float64 {
-	if k == nil {
-		return math.Inf(1)
-	}
-	held := now.Sub(mono.Instant(k.empty.Load()))
-	if held >= k.full {
-		return k.budget.Cap
-	}
-	return max(held, 0).Seconds() * k.budget.PerSecond
-}
-
-// Tokens returns how many tokens there are now; +Inf for a nil bucket.
-func (k *Bucket) Tokens() float64 { return k.TokensAt(mono.Now()) }
-
-// FullAt reports whether the bucket is full at the moment now, so that dropping
-// it for a new one would never allow more.
-func (k *Bucket) FullAt(now mono.Instant) bool {
-	return k == nil || k.empty.Load() <= int64(now)-int64(k.full)
 }

@@ -108,7 +108,7 @@ func FuzzBucket(f *testing.F) {
 			switch op % 3 {
 			case 0:
 				k.EarnAt(now)
-				earned += k.budget.Share
+				earned += k.now.Load().budget.Share
 			case 1:
 				if k.TakeAt(now) {
 					taken++
@@ -116,16 +116,16 @@ func FuzzBucket(f *testing.F) {
 			default:
 				d := time.Duration(op) << 25
 				now = now.Add(d)
-				earned += d.Seconds() * k.budget.PerSecond
+				earned += d.Seconds() * k.now.Load().budget.PerSecond
 			}
-			if held := k.TokensAt(now); held < 0 || held > k.budget.Cap || math.IsNaN(held) {
-				t.Fatalf("%+v holds %v", k.budget, held)
+			if held := k.TokensAt(now); held < 0 || held > k.now.Load().budget.Cap || math.IsNaN(held) {
+				t.Fatalf("%+v holds %v", k.now.Load().budget, held)
 			}
 		}
 		// An operation is rounded to the nanosecond, which is 1e-3 tokens at the
 		// highest rate.
-		if slack := 1e-9 * k.budget.PerSecond * float64(len(ops)+1); taken > earned+slack+1e-9*earned {
-			t.Fatalf("%+v gave %v of %v", k.budget, taken, earned)
+		if slack := 1e-9 * k.now.Load().budget.PerSecond * float64(len(ops)+1); taken > earned+slack+1e-9*earned {
+			t.Fatalf("%+v gave %v of %v", k.now.Load().budget, taken, earned)
 		}
 	})
 }

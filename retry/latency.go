@@ -21,9 +21,9 @@ type Latency struct {
 	slots  [latencySlots][latencySteps]atomic.Uint64 // turn << 32 | count
 
 	// The last percentile that was worked out, for those who ask within a second.
-	asked atomic.Int64 // nanoseconds from origin, plus 1; 0 before the first
-	found atomic.Int64 // a time.Duration, 0 if there were too few samples
-	share float64
+	asked atomic.Int64  // nanoseconds from origin, plus 1; 0 before the first
+	found atomic.Int64  // a time.Duration, 0 if there were too few samples
+	share atomic.Uint64 // of a float64, the bits
 }
 
 const (
@@ -50,7 +50,19 @@ func NewLatency(h Hedge) *Latency {
 }
 
 func newLatency(share float64, now mono.Instant) *Latency {
-	return &Latency{origin: now, share: share}
+	l := &Latency{origin: now}
+	l.share.Store(math.Float64bits(share))
+	return l
+}
+
+// Update puts the percentile of another hedge in force; what was recorded stays. A
+// hedge without a percentile changes nothing.
+func (l *Latency) Update(h Hedge) {
+	if l == nil || !(h.Percentile > 0 && h.Percentile < 1) {
+		return
+	}
+	l.share.Store(math.Float64bits(h.Percentile))
+	l.asked.Store(0) // so that the next to ask works it out anew
 }
 
 // stepOf returns the counter of a latency.
@@ -160,7 +172,7 @@ func (l *Latency) percentile(now mono.Instant) time.Duration {
 	if total < HedgeSamples {
 		return 0
 	}
-	rank := uint64(math.Ceil(l.share * float64(total)))
+	rank := uint64(math.Ceil(math.Float64frombits(l.share.Load()) * float64(total)))
 	seen := uint64(0)
 	for i, n := range counts {
 		if seen += n; seen >= rank {

@@ -47,7 +47,7 @@ func TestR2_TheRuleOverAllItsInputs(t *testing.T) {
 	}
 	now, cases := mono.Now(), 0
 	bucket := NewBucketAt(Budget{Cap: 1}, now)
-	oneToken, noToken := bucket.empty.Load(), int64(now)
+	oneToken, noToken := bucket.now.Load().empty.Load(), int64(now)
 	for name, policy := range policies {
 		for class := call.Class(0); class <= call.Permanent+1; class++ {
 			for safety := call.SafetyUnknown; safety <= call.ReadOnly; safety++ {
@@ -60,9 +60,9 @@ func TestR2_TheRuleOverAllItsInputs(t *testing.T) {
 							for _, left := range []time.Duration{NoLimit, 0, base, 30 * time.Second} {
 								for _, refused := range bools {
 									for _, empty := range bools {
-										bucket.empty.Store(oneToken)
+										bucket.now.Load().empty.Store(oneToken)
 										if empty {
-											bucket.empty.Store(noToken)
+											bucket.now.Load().empty.Store(noToken)
 										}
 										in := Input{
 											Attempt: attempt, Safety: safety, Keyed: keyed, Probe: probe,

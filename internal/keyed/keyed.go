@@ -111,6 +111,30 @@ func (r *Registry[V]) All() iter.Seq2[string, V] {
 	}
 }
 
+// Adopt takes over those values of another registry that keep names, as far as
+// there is room; both have them from then on. It is for a registry that takes the
+// other's place: one that is evicted by either is to be dealt with by the values.
+func (r *Registry[V]) Adopt(from *Registry[V], keep func(key string, v V) bool) {
+	from.mu.Lock()
+	list := slices.Clone(from.list)
+	from.mu.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range list {
+		if _, taken := r.byKey.Load(e.key); taken || len(r.list) >= r.opt.Max || !keep(e.key, e.v) {
+			continue
+		}
+		r.add(newEntry(e.key, e.v, r.tick(mono.Now())))
+	}
+}
+
+// add holds a new entry.
+func (r *Registry[V]) add(e *entry[V]) {
+	e.index = len(r.list)
+	r.list = append(r.list, e)
+	r.byKey.Store(e.key, e)
+}
+
 // Len returns the number of keys that have a value of their own.
 func (r *Registry[V]) Len() int {
 	r.mu.Lock()
@@ -149,9 +173,7 @@ func (r *Registry[V]) insert(key string, tick int64) V {
 	// The key may be a piece of a large request: keep no more than the piece.
 	key = strings.Clone(key)
 	e := newEntry(key, r.opt.New(key), tick)
-	e.index = len(r.list)
-	r.list = append(r.list, e)
-	r.byKey.Store(key, e)
+	r.add(e)
 	return e.v
 }
 

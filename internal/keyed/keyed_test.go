@@ -278,3 +278,26 @@ func TestAHitDoesNotAllocate(t *testing.T) {
 		i++
 	}))
 }
+
+// A registry that takes another's place has the same values, and makes the rest.
+func TestARegistryAdopts(t *testing.T) {
+	made := 0
+	opt := Options[*int]{Max: 3, New: func(string) *int { made++; return new(int) }}
+	now := mono.Now()
+	old, next := New(opt), New(opt)
+	a, b := old.For("a", now), old.For("b", now)
+	c := next.For("c", now)
+	next.Adopt(old, func(key string, v *int) bool { return key != "b" || v != b })
+	require.Same(t, a, next.For("a", now))
+	require.Same(t, a, old.For("a", now))
+	require.Same(t, c, next.For("c", now))
+	require.NotSame(t, b, next.For("b", now))
+	require.Equal(t, 4, made)
+
+	full := New(opt)
+	for _, key := range []string{"x", "y", "z"} {
+		full.For(key, now)
+	}
+	full.Adopt(old, func(string, *int) bool { return true })
+	require.Equal(t, 3, full.Len(), "as far as there is room")
+}

@@ -37,6 +37,10 @@ type Protocol struct {
 	// and what the wire declares; ok is false if it is no name of the protocol.
 	Find func(method string, keys []string) (name, key string, declared call.Safety, ok bool)
 
+	// Routes, if set, makes of a table's keys what the adapter finds entries by. It
+	// is kept with the table, and so replaced with it by an update.
+	Routes func(keys []string) any
+
 	// Waits says, for Kit.Explain, how far the limits reach in this protocol.
 	Waits Waits
 }

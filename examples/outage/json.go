@@ -20,6 +20,11 @@ type jsonRow struct {
 	Transitions *span        `json:"transitions"`
 	Article     *jsonArticle `json:"article,omitempty"`
 	Inside      *bool        `json:"inside,omitempty"` // every figure of the article's lies in its range
+
+	// Of the fleets alone: they have fewer seeds than the rest.
+	Seeds       int   `json:"fleet_seeds,omitempty"`
+	Probes      *span `json:"probes_per_s,omitempty"`       // in the outage
+	ProbesAfter *span `json:"probes_per_s_after,omitempty"` // in the 10 s after it
 }
 
 // jsonArticle is a row of the article's.
@@ -42,6 +47,9 @@ func writeJSON(w io.Writer, seeds int, results []result) error {
 			Name: r.name, Downstream: r.downstream, BServed: r.bServed, AOK: r.aOK, AFailed: r.aFailed,
 			AFastFail: r.aFastFail, ARejected: r.aRejected,
 			FirstOpen: r.firstOpen, LastClose: r.lastClose, Transitions: r.transitions,
+		}
+		if r.setup.Callers > 0 {
+			rows[i].Seeds, rows[i].Probes, rows[i].ProbesAfter = r.seeds, r.probes, r.probesAfter
 		}
 		if p := r.article; p != nil {
 			inside := r.inside(p)

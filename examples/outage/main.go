@@ -9,6 +9,7 @@
 //	go run ./examples/outage                the tables, over 200 seeds
 //	go run ./examples/outage -short         over 20 seeds
 //	go run ./examples/outage -json          the ranges as one JSON object
+//	go run ./examples/outage -svg charts    the charts as well, into a folder
 //
 // The same seeds give the same bytes. policies.go has the policy to copy; the
 // simulation is in sim.
@@ -22,11 +23,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	tuneCollector()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -45,27 +48,44 @@ const (
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("outage", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	short := flags.Bool("short", false, fmt.Sprintf("run %d seeds and not %d", shortSeeds, fullSeeds))
+	seeds := flags.Int("seeds", fullSeeds, "the number of `seeds`, from 1 on")
+	short := flags.Bool("short", false, fmt.Sprintf("run %d seeds", shortSeeds))
 	asJSON := flags.Bool("json", false, "print the ranges as one JSON object and nothing else")
+	svg := flags.String("svg", "", "write the charts into the `folder` too")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	seeds := fullSeeds
+	if *seeds < 1 {
+		return fmt.Errorf("-seeds = %d: must be at least 1", *seeds)
+	}
 	if *short {
-		seeds = shortSeeds
+		*seeds = shortSeeds
 	}
 
 	told, clear := progress(stdout, stderr)
-	results, err := runAll(ctx, articleRows(), seeds, told)
+	e, err := experiment(ctx, *seeds, told)
 	clear()
 	if err != nil {
 		return err
 	}
-	if *asJSON {
-		return writeJSON(stdout, seeds, results)
+	if *svg != "" {
+		drawings, err := e.drawings(ctx)
+		if err != nil {
+			return err
+		}
+		if err := writeDrawings(*svg, drawings); err != nil {
+			return err
+		}
 	}
-	return writeText(stdout, seeds, results)
+	if *asJSON {
+		return writeJSON(stdout, *seeds, e.all())
+	}
+	return e.writeText(stdout)
 }
+
+// tuneCollector lets the heap grow: what lives in it is little, what is made and
+// dropped is much.
+func tuneCollector() { debug.SetGCPercent(800) }

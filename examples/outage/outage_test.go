@@ -2,41 +2,25 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/retry"
 )
 
-// The published experiment on this module's code: every figure of the article lies
-// inside the range over 200 seeds, and what has one value there has it here.
-func TestTheArticlesFiguresLieInsideTheRanges(t *testing.T) {
-	results, err := runAll(t.Context(), articleRows(), fullSeeds, func(int, int) {})
-	require.NoError(t, err)
-	require.Len(t, results, 6)
-	exactly := func(n float64) *span { return &span{n, n, n} }
-	for _, r := range results {
-		require.NotNil(t, r.article, r.name)
-		require.True(t, r.inside(r.article), "%s: %+v", r.name, r.measured)
-		require.Equal(t, exactly(float64(r.article.transitions)), r.transitions, r.name)
-	}
-	byName := map[string]result{}
-	for _, r := range results {
-		byName[r.name] = r
-	}
-	for name, want := range map[string]struct{ downstream, transitions float64 }{
-		"breaker, timeout 30 s":  {40, 3},
-		"3 attempts, no breaker": {600, 0},
-		"Retry(CB), 3 attempts":  {61, 11},
-	} {
-		require.Equal(t, exactly(want.downstream), byName[name].downstream, name)
-		require.Equal(t, exactly(want.transitions), byName[name].transitions, name)
-	}
-	require.Equal(t, exactly(11), byName["breaker"].transitions)
-	require.Equal(t, exactly(7), byName["CB(Retry), 3 attempts"].transitions)
-	require.Equal(t, 600.0, byName["no breaker"].downstream.Median)
-	require.Equal(t, 600.0, byName["no breaker"].downstream.Max)
+func TestMain(m *testing.M) {
+	tuneCollector()
+	os.Exit(m.Run())
 }
 
 // inside notices each figure.
@@ -78,7 +62,7 @@ func output(t *testing.T, args ...string) []byte {
 }
 
 func TestTheSameSeedsGiveTheSameBytes(t *testing.T) {
-	for _, args := range [][]string{{"-short"}, {"-short", "-json"}} {
+	for _, args := range [][]string{{"-seeds=2"}, {"-seeds=2", "-json"}} {
 		require.Equal(t, output(t, args...), output(t, args...))
 	}
 }
@@ -88,8 +72,8 @@ func TestTheJSON(t *testing.T) {
 		Seeds int
 		Rows  []map[string]json.RawMessage
 	}
-	require.NoError(t, json.Unmarshal(output(t, "-short", "-json"), &out))
-	require.Equal(t, shortSeeds, out.Seeds)
+	require.NoError(t, json.Unmarshal(output(t, "-seeds=2", "-json"), &out))
+	require.Equal(t, 2, out.Seeds)
 	require.GreaterOrEqual(t, len(out.Rows), 6)
 	keys := []string{
 		"name", "downstream", "b_served", "a_ok", "a_failed", "a_fast_fail", "a_rejected",
@@ -109,7 +93,66 @@ func TestTheJSON(t *testing.T) {
 }
 
 func TestBadArguments(t *testing.T) {
-	for _, args := range [][]string{{"-none"}, {"extra"}} {
+	for _, args := range [][]string{{"-none"}, {"extra"}, {"-seeds=0"}} {
 		require.Error(t, run(t.Context(), args, io.Discard, io.Discard))
 	}
+}
+
+func TestTheKitsBreakerHoldsBackALateSuccess(t *testing.T) {
+	kit, naive := kitsLateSuccess(), naiveLateSuccess()
+	require.Equal(t, lateSuccess{opened: 10150 * time.Millisecond, probed: 15150 * time.Millisecond}, kit)
+	require.Equal(t, lateSuccess{opened: 10150 * time.Millisecond, closed: 12 * time.Second}, naive)
+	require.Equal(t, 1850*time.Millisecond, naive.closed-naive.opened)
+}
+
+// Five kits of three attempts multiply to 243, unless they know of each other. The
+// kits are the real ones.
+func TestNestedKitsMultiply(t *testing.T) {
+	for _, tc := range []struct {
+		even   bool
+		budget retry.Budget
+		want   int
+	}{
+		{true, retry.NoBudget(), 243},
+		{false, retry.NoBudget(), 3},
+		{false, retry.Budget{}, 3},
+	} {
+		sent := 0
+		attempt := func(context.Context) (struct{}, error) {
+			sent++
+			return struct{}{}, errors.New("down")
+		}
+		for range nestedKits {
+			kit, err := holdfast.New(holdfast.Config{Default: holdfast.Policy{
+				Breaker: breaker.Off(),
+				Retry:   &retry.Policy{MaxAttempts: 3, Backoff: retry.NoWait(), Budget: tc.budget, EvenNested: tc.even},
+			}})
+			require.NoError(t, err)
+			inner := attempt
+			attempt = func(ctx context.Context) (struct{}, error) {
+				return holdfast.Do(ctx, kit, call.Info{Target: "t", Safety: call.ReadOnly}, inner)
+			}
+		}
+		_, err := attempt(t.Context())
+		require.Error(t, err)
+		require.Equal(t, tc.want, sent)
+	}
+	// And in the simulation, for each A that has time enough.
+	results, err := runAll(t.Context(), nestedRows(), 2, func(int, int) {})
+	require.NoError(t, err)
+	for i, want := range []float64{243, 0, 3, 3} {
+		if want > 0 {
+			require.InEpsilon(t, want, results[i].attempts.Median, 0.05, results[i].name)
+		}
+	}
+	require.Less(t, results[1].attempts.Max, 60.0, "budgets alone")
+}
+
+// Each caller of a fleet probes by itself: the probes grow with the callers.
+func TestAFleetsProbesGrowWithIt(t *testing.T) {
+	rows := fleetRows()[:2]
+	results, err := runAll(t.Context(), rows, 2, func(int, int) {})
+	require.NoError(t, err)
+	require.InEpsilon(t, 10, results[1].probes.Median/results[0].probes.Median, 0.1)
+	require.InDelta(t, 0.3, results[0].probesAfter.Median, 0.001, "three successes close")
 }

@@ -43,7 +43,7 @@ type measured struct {
 	bCount                             *span // the same as a number
 	aOK, aFailed, aFastFail, aRejected *span
 	firstOpen, lastClose, transitions  *span // s
-	attempts, threads                  *span
+	attempts, threads                  *span // attempts for each A that arrived in the outage; threads in use at once
 	probes, probesAfter                *span // a second
 }
 
@@ -72,7 +72,7 @@ func measure(runs []sim.Figures) measured {
 		aFastFail: count(func(f sim.Figures) int { return f.AFastFail }),
 		aRejected: count(func(f sim.Figures) int { return f.ARejected }),
 		firstOpen: of(func(f sim.Figures) (float64, bool) {
-			i := slices.IndexFunc(f.Transitions, to1(breaker.Open))
+			i := slices.IndexFunc(f.Transitions, func(t sim.Transition) bool { return t.To == breaker.Open })
 			if i < 0 {
 				return 0, false
 			}
@@ -88,15 +88,13 @@ func measure(runs []sim.Figures) measured {
 			return at.Seconds(), ok
 		}),
 		transitions: count(func(f sim.Figures) int { return len(f.Transitions) }),
-		attempts:    count(func(f sim.Figures) int { return f.Attempts }),
+		attempts: of(func(f sim.Figures) (float64, bool) {
+			return float64(f.Downstream) / float64(f.AInOutage), f.AInOutage > 0
+		}),
 		threads:     count(func(f sim.Figures) int { return f.ThreadsMost }),
 		probes:      of(func(f sim.Figures) (float64, bool) { return float64(f.Probes) / (to - from).Seconds(), true }),
 		probesAfter: of(func(f sim.Figures) (float64, bool) { return float64(f.ProbesAfter) / sim.After.Seconds(), true }),
 	}
-}
-
-func to1(s breaker.State) func(sim.Transition) bool {
-	return func(t sim.Transition) bool { return t.To == s }
 }
 
 // inside reports whether every published figure lies in its range.

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/examples/outage/sim"
 )
@@ -15,57 +16,72 @@ type row struct {
 	setup   sim.Setup
 	client  sim.Client
 	article *published // nil where the article has no such row
+	seeds   int        // at most so many; 0 is as many as asked for
 }
 
-// result is a row and what the seeds gave for it.
+// result is a row and what its seeds gave for it.
 type result struct {
 	row
-	seeds int
 	measured
 }
 
-// runAll runs every row with the seeds 1 to seeds. told is called with the share
-// done, now and then.
+// runAll runs every row with the seeds from 1 to seeds. told is called now and then
+// with how many runs are done, of how many.
 func runAll(ctx context.Context, rows []row, seeds int, told func(done, all int)) ([]result, error) {
-	runs := make([][]sim.Figures, len(rows))
-	for i := range runs {
-		runs[i] = make([]sim.Figures, seeds)
+	type job struct {
+		row  int
+		seed int
 	}
-	all := len(rows) * seeds
+	var jobs []job
+	results, runs := make([]result, len(rows)), make([][]sim.Figures, len(rows))
+	for i, r := range rows {
+		if r.seeds == 0 || r.seeds > seeds {
+			r.seeds = seeds
+		}
+		results[i].row, runs[i] = r, make([]sim.Figures, r.seeds)
+		for seed := range r.seeds {
+			jobs = append(jobs, job{i, seed})
+		}
+	}
+	// The long ones first, so that no worker is left with one at the end.
+	slices.SortStableFunc(jobs, func(a, b job) int { return rows[b.row].setup.Callers - rows[a.row].setup.Callers })
+
 	var (
-		workers   sync.WaitGroup
-		next      atomic.Int64
-		mu        sync.Mutex
-		done      int
-		firstFail error
+		workers sync.WaitGroup
+		mu      sync.Mutex
+		next    int
+		done    int
+		failed  error
 	)
+	take := func() (job, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == len(jobs) || failed != nil || ctx.Err() != nil {
+			return job{}, false
+		}
+		next++
+		return jobs[next-1], true
+	}
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			for ctx.Err() == nil {
-				job := int(next.Add(1)) - 1
-				if job >= all {
-					return
-				}
-				i, seed := job/seeds, job%seeds
-				figures, err := sim.Run(uint64(seed+1), rows[i].setup, rows[i].client, nil)
-				runs[i][seed] = figures
+			for j, ok := take(); ok; j, ok = take() {
+				figures, err := sim.Run(uint64(j.seed+1), rows[j.row].setup, rows[j.row].client, nil)
 				mu.Lock()
-				done++
-				if err != nil && firstFail == nil {
-					firstFail = err
+				runs[j.row][j.seed] = figures
+				if done++; err != nil {
+					failed = fmt.Errorf("%s: %w", rows[j.row].name, err)
 				}
-				told(done, all)
+				told(done, len(jobs))
 				mu.Unlock()
 			}
 		})
 	}
 	workers.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if failed == nil {
+		failed = context.Cause(ctx)
 	}
-	results := make([]result, len(rows))
-	for i, r := range rows {
-		results[i] = result{r, seeds, measure(runs[i])}
+	for i := range results {
+		results[i].measured = measure(runs[i])
 	}
-	return results, firstFail
+	return results, failed
 }

@@ -11,16 +11,21 @@ import (
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-// request is one A, or one B, from its arrival to its end; and, for an A, one call
-// of a kit. The calls of nested kits are requests inside requests.
-//
-// Its methods play run.go and repeat.go of the kit, with events in the place of
-// waits.
+// request is one A, or one B, from its arrival to its end.
 type request struct {
 	caller *caller
-	kit    *kit
-	outer  *request // the attempt that it was made in; nil is none
 	thread bulkhead.Pair
+	*kitCall
+}
+
+// kitCall is one call of a kit: an A's that has a thread. The calls of nested kits
+// are requests inside requests.
+//
+// The methods play run.go and repeat.go of the kit, with events in the place of
+// waits.
+type kitCall struct {
+	kit    *kit
+	outer  *request       // the attempt that it was made in; nil is none
 	ticket breaker.Ticket // of the breaker around the call
 
 	end      mono.Instant // of Total
@@ -113,7 +118,7 @@ func (q *request) send() {
 	k, a := q.kit, &q.attempt
 	q.admitted, q.probe = true, a.ticket.Probe()
 	if k.inner != nil {
-		inner := &request{caller: q.caller, kit: k.inner, outer: q}
+		inner := &request{caller: q.caller, kitCall: &kitCall{kit: k.inner, outer: q}}
 		inner.begin()
 		return
 	}

@@ -18,6 +18,7 @@ type Figures struct {
 	ProbesAfter int // probes sent in the time After it
 
 	A         int // that arrived
+	AInOutage int // of them, in the outage
 	AOK       int
 	AFailed   int
 	AFastFail int // that the client ended without an attempt, or without a further one

@@ -158,6 +158,9 @@ func real(t *testing.T, seed uint64, s Setup, c Client) (k course) {
 		switch {
 		case a.isA:
 			f.A++
+			if inOutage {
+				f.AInOutage++
+			}
 			if !free {
 				tell(Rejected, &f.ARejected)
 			}

@@ -103,12 +103,15 @@ func (q *request) arriveA() {
 	c.a.plan(c, (*request).arriveA)
 	f := &c.run.figures
 	f.A++
+	if c.run.inOutage(c.run.clock.now) {
+		f.AInOutage++
+	}
 	if !c.takeThread(q) {
 		f.ARejected++
 		c.run.tellEnd(Rejected)
 		return
 	}
-	q.kit = c.kit
+	q.kitCall = &kitCall{kit: c.kit}
 	q.begin()
 }
 

@@ -24,18 +24,19 @@ func BenchmarkFree(b *testing.B) {
 }
 
 func BenchmarkFreeParallel(b *testing.B) {
-	ctx := context.Background()
 	bulk, _ := New("b", Config{Limit: 1000, Queue: 10})
 	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			p, err := bulk.Acquire(ctx)
-			if err != nil {
-				b.Error(err)
-			}
-			p.Release()
+	b.RunParallel(func(pb *testing.PB) { acquireAll(b, pb, bulk) })
+}
+
+func acquireAll(b *testing.B, pb *testing.PB, bulk *Bulkhead) {
+	for pb.Next() {
+		p, err := bulk.Acquire(context.Background())
+		if err != nil {
+			b.Error(err)
 		}
-	})
+		p.Release()
+	}
 }
 
 // An attempt with its end booked, where the limit is fixed, adaptive and at the
@@ -132,19 +133,10 @@ func BenchmarkBare(b *testing.B) {
 }
 
 func BenchmarkQueued(b *testing.B) {
-	ctx := context.Background()
 	bulk, _ := New("b", Config{Limit: 1, Queue: math.MaxInt})
 	b.ReportAllocs()
 	b.SetParallelism(8)
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			p, err := bulk.Acquire(ctx)
-			if err != nil {
-				b.Error(err)
-			}
-			p.Release()
-		}
-	})
+	b.RunParallel(func(pb *testing.PB) { acquireAll(b, pb, bulk) })
 }
 
 func TestAFreePermitAndARefusalDoNotAllocate(t *testing.T) {

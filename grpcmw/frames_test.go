@@ -1,20 +1,14 @@
 package grpcmw_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"net"
 	"strconv"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,69 +17,27 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/internal/memnet"
+	"github.com/holdfast-go/holdfast/internal/memnet/memframes"
 )
 
 // frames is a server of bare HTTP/2 frames, for what no well-behaved gRPC server
-// does. Each new stream is answered by the next step, the last one for ever.
-type frames struct {
-	wire  *memnet.Listener
-	hits  atomic.Int32
-	steps []func(f *http2.Framer, stream uint32) error
-}
+// does.
+type frames struct{ *memframes.Server }
 
-func playFrames(t *testing.T, steps ...func(f *http2.Framer, stream uint32) error) *frames {
-	s := &frames{wire: memnet.Listen(memnet.Host + ":443"), steps: steps}
-	go func() {
-		for {
-			c, err := s.wire.Accept()
-			if err != nil {
-				return
-			}
-			go s.serve(c)
-		}
-	}()
-	t.Cleanup(func() {
-		_ = s.wire.Close()
-		s.wire.Reset()
-		synctest.Wait()
-	})
-	return s
-}
-
-func (s *frames) serve(c net.Conn) {
-	defer c.Close()
-	if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
-		return
+// playFrames starts a server whose streams are answered at their headers.
+func playFrames(t *testing.T, answers ...memframes.Answer) *frames {
+	var steps []memframes.Step
+	for _, answer := range answers {
+		steps = append(steps, memframes.Step{Answer: answer})
 	}
-	f := http2.NewFramer(c, c)
-	if f.WriteSettings() != nil {
-		return
-	}
-	for {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			return
-		}
-		switch frame := frame.(type) {
-		case *http2.SettingsFrame:
-			if !frame.IsAck() {
-				err = f.WriteSettingsAck()
-			}
-		case *http2.HeadersFrame:
-			step := s.steps[min(int(s.hits.Add(1)), len(s.steps))-1]
-			err = step(f, frame.StreamID)
-		}
-		if err != nil {
-			return
-		}
-	}
+	return &frames{memframes.Serve(t, "443", steps...)}
 }
 
 func (s *frames) connect(t *testing.T, k *holdfast.Kit, opts ...grpc.DialOption) *grpc.ClientConn {
 	opts = append(append(grpcmw.DialOptions(k), opts...),
 		grpc.WithTransportCredentials(insecureCredentials),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-			return s.wire.DialContext(ctx, "tcp", address)
+			return s.Wire.DialContext(ctx, "tcp", address)
 		}))
 	cc, err := grpc.NewClient("passthrough:///"+memnet.Host, opts...)
 	require.NoError(t, err)
@@ -93,45 +45,23 @@ func (s *frames) connect(t *testing.T, k *holdfast.Kit, opts ...grpc.DialOption)
 	return cc
 }
 
-func reset(code http2.ErrCode) func(*http2.Framer, uint32) error {
-	return func(f *http2.Framer, stream uint32) error { return f.WriteRSTStream(stream, code) }
-}
+const contentType = "application/grpc"
 
-// answerWith sends headers that end the stream.
-func answerWith(fields ...string) func(*http2.Framer, uint32) error {
-	return headers(true, fields...)
-}
+var (
+	refused = memframes.Reset(http2.ErrCodeRefusedStream)
 
-func headers(end bool, fields ...string) func(*http2.Framer, uint32) error {
-	return func(f *http2.Framer, stream uint32) error {
-		var block bytes.Buffer
-		e := hpack.NewEncoder(&block)
-		for i := 0; i < len(fields); i += 2 {
-			if err := e.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]}); err != nil {
-				return err
-			}
-		}
-		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: end})
-	}
-}
+	// goAway closes a connection, no stream of which was processed.
+	goAway = memframes.All(memframes.GoAway(http2.ErrCodeNo), memframes.Close)
 
-// whole sends headers, an empty message and an OK.
-func whole(f *http2.Framer, stream uint32) error {
-	return errors.Join(
-		headers(false, ":status", "200", "content-type", "application/grpc", "which", "whole")(f, stream),
-		f.WriteData(stream, false, make([]byte, 5)),
-		headers(true, "grpc-status", "0")(f, stream),
+	notFound = memframes.Headers(true, ":status", "200", "content-type", contentType, "grpc-status", strconv.Itoa(int(codes.NotFound)), "grpc-message", "here")
+
+	// whole sends headers, an empty message and an OK.
+	whole = memframes.All(
+		memframes.Headers(false, ":status", "200", "content-type", contentType, "which", "whole"),
+		func(f *http2.Framer, stream uint32) error { return f.WriteData(stream, false, make([]byte, 5)) },
+		memframes.Headers(true, "grpc-status", "0"),
 	)
-}
-
-func goAway(f *http2.Framer, _ uint32) error {
-	if err := f.WriteGoAway(0, http2.ErrCodeNo, nil); err != nil {
-		return err
-	}
-	return io.EOF
-}
-
-var notFound = answerWith(":status", "200", "content-type", "application/grpc", "grpc-status", strconv.Itoa(int(codes.NotFound)), "grpc-message", "here")
+)
 
 // What gRPC does by itself with a stream that the server has not processed: it is
 // sent once more. If that is not processed either, because the connection was being
@@ -140,7 +70,7 @@ var notFound = answerWith(":status", "200", "content-type", "application/grpc", 
 // streams at most.
 func TestR2_AStreamNotProcessedTwice(t *testing.T) {
 	for name, c := range map[string]struct {
-		refuse  func(*http2.Framer, uint32) error
+		refuse  memframes.Answer
 		change  func(*holdfast.Policy)
 		notSent bool
 		code    codes.Code
@@ -148,8 +78,8 @@ func TestR2_AStreamNotProcessedTwice(t *testing.T) {
 		results int
 	}{
 		"GOAWAY, unsafe":        {goAway, single, true, codes.NotFound, 3, 2},
-		"RST_STREAM, unsafe":    {reset(http2.ErrCodeRefusedStream), single, false, codes.Unavailable, 2, 1},
-		"RST_STREAM, read-only": {reset(http2.ErrCodeRefusedStream), readOnly, false, codes.NotFound, 3, 2},
+		"RST_STREAM, unsafe":    {refused, single, false, codes.Unavailable, 2, 1},
+		"RST_STREAM, read-only": {refused, readOnly, false, codes.NotFound, 3, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -164,7 +94,7 @@ func TestR2_AStreamNotProcessedTwice(t *testing.T) {
 				})))
 				_, err := invoke(t.Context(), cc)
 				require.Equal(t, c.code, status.Code(err), "%v", err)
-				require.Equal(t, c.hits, s.hits.Load())
+				require.Equal(t, c.hits, int32(s.Streams()))
 				require.Len(t, results, c.results)
 				require.Equal(t, c.notSent, results[0].NotSent)
 				require.Equal(t, call.Unavailable, results[0].Class)
@@ -176,35 +106,35 @@ func TestR2_AStreamNotProcessedTwice(t *testing.T) {
 // A server that refuses for ever is asked twice for each attempt of the policy's.
 func TestR1_AServerThatRefusesForEver(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := playFrames(t, reset(http2.ErrCodeRefusedStream))
+		s := playFrames(t, refused)
 		cc := s.connect(t, newKit(t, with(readOnly)))
 		_, err := invoke(t.Context(), cc)
 		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
-		require.EqualValues(t, 2*3, s.hits.Load())
+		require.EqualValues(t, 2*3, int32(s.Streams()))
 	})
 }
 
 // What resets and proxies make of a call. ReadOnly, so that a class that is
 // repeated is seen to be.
 func TestClassesOfResetsAndOfProxies(t *testing.T) {
-	html := func(code string) func(*http2.Framer, uint32) error {
-		return answerWith(":status", code, "content-type", "text/html")
+	html := func(code string) memframes.Answer {
+		return memframes.Headers(true, ":status", code, "content-type", "text/html")
 	}
 	for name, c := range map[string]struct {
-		step  func(*http2.Framer, uint32) error
+		step  memframes.Answer
 		code  codes.Code
 		class call.Class
 		hits  int32
 	}{
-		"RST CANCEL":            {reset(http2.ErrCodeCancel), codes.Canceled, call.ServerFault, 1},
-		"RST NO_ERROR":          {reset(http2.ErrCodeNo), codes.Internal, call.ServerFault, 3},
-		"RST INTERNAL_ERROR":    {reset(http2.ErrCodeInternal), codes.Internal, call.ServerFault, 3},
-		"RST ENHANCE_YOUR_CALM": {reset(http2.ErrCodeEnhanceYourCalm), codes.ResourceExhausted, call.Throttled, 3},
-		"RST INADEQUATE":        {reset(http2.ErrCodeInadequateSecurity), codes.PermissionDenied, call.ClientFault, 1},
+		"RST CANCEL":            {memframes.Reset(http2.ErrCodeCancel), codes.Canceled, call.ServerFault, 1},
+		"RST NO_ERROR":          {memframes.Reset(http2.ErrCodeNo), codes.Internal, call.ServerFault, 3},
+		"RST INTERNAL_ERROR":    {memframes.Reset(http2.ErrCodeInternal), codes.Internal, call.ServerFault, 3},
+		"RST ENHANCE_YOUR_CALM": {memframes.Reset(http2.ErrCodeEnhanceYourCalm), codes.ResourceExhausted, call.Throttled, 3},
+		"RST INADEQUATE":        {memframes.Reset(http2.ErrCodeInadequateSecurity), codes.PermissionDenied, call.ClientFault, 1},
 		"502 in HTML":           {html("502"), codes.Unavailable, call.Unavailable, 3},
 		"429 in HTML":           {html("429"), codes.Unavailable, call.Unavailable, 3},
 		"404 in HTML":           {html("404"), codes.Unimplemented, call.ClientFault, 1},
-		"connection cut":        {func(*http2.Framer, uint32) error { return io.EOF }, codes.Unavailable, call.Unavailable, 3},
+		"connection cut":        {memframes.Close, codes.Unavailable, call.Unavailable, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -213,7 +143,7 @@ func TestClassesOfResetsAndOfProxies(t *testing.T) {
 				cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) { readOnly(p); seen.note(p) })))
 				_, err := invoke(t.Context(), cc)
 				require.Equal(t, c.code, status.Code(err), "%v", err)
-				require.Equal(t, c.hits, s.hits.Load())
+				require.Equal(t, c.hits, int32(s.Streams()))
 				for _, class := range seen.take() {
 					require.Equal(t, c.class, class)
 				}
@@ -231,7 +161,7 @@ func TestT2_TheServersTimerMayBeFirst(t *testing.T) {
 				early := min(timeoutOf, 100*time.Millisecond) - time.Millisecond
 				s := playFrames(t, func(f *http2.Framer, stream uint32) error {
 					time.Sleep(early)
-					return answerWith(":status", "200", "content-type", "application/grpc", "grpc-status", "4", "grpc-message", "too late")(f, stream)
+					return memframes.Headers(true, ":status", "200", "content-type", contentType, "grpc-status", "4", "grpc-message", "too late")(f, stream)
 				})
 				cc := s.connect(t, newKit(t, with(oneAttempt)))
 				ctx, cancel := context.WithTimeout(t.Context(), timeoutOf)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/memnet/memframes"
 )
 
 // lingering holds gRPC up between opening a stream again, as it does by itself
@@ -45,7 +46,6 @@ func refuseLate(f *http2.Framer, stream uint32) error {
 // How a stream ends that gRPC has opened again is the status of the second, or what
 // it holds, in whatever way the caller comes to ask.
 func TestG3_AnEndThatGRPCSaysTooSoon(t *testing.T) {
-	refused := reset(http2.ErrCodeRefusedStream)
 	asks := map[string]func(*testing.T, grpc.ClientStream) ([]string, error){
 		"RecvMsg": func(_ *testing.T, s grpc.ClientStream) ([]string, error) { return readAll(s) },
 		"Header": func(t *testing.T, s grpc.ClientStream) ([]string, error) {
@@ -58,7 +58,7 @@ func TestG3_AnEndThatGRPCSaysTooSoon(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change   func(*holdfast.Policy)
-		second   func(*http2.Framer, uint32) error
+		second   memframes.Answer
 		messages int
 		code     codes.Code
 		hits     int32
@@ -66,11 +66,11 @@ func TestG3_AnEndThatGRPCSaysTooSoon(t *testing.T) {
 	}{
 		"refused":              {single, refused, 0, codes.Unavailable, 2, []call.Class{call.Unavailable}},
 		"refused, safe":        {readOnly, refused, 1, codes.OK, 3, []call.Class{call.Unavailable, call.OK}},
-		"reset":                {single, reset(http2.ErrCodeInternal), 0, codes.Internal, 2, []call.Class{call.ServerFault}},
+		"reset":                {single, memframes.Reset(http2.ErrCodeInternal), 0, codes.Internal, 2, []call.Class{call.ServerFault}},
 		"another status":       {single, notFound, 0, codes.NotFound, 2, []call.Class{call.ClientFault}},
-		"no message, but OK":   {single, answerWith(":status", "200", "content-type", "application/grpc", "grpc-status", "0"), 0, codes.OK, 2, []call.Class{call.OK}},
+		"no message, but OK":   {single, memframes.Headers(true, ":status", "200", "content-type", contentType, "grpc-status", "0"), 0, codes.OK, 2, []call.Class{call.OK}},
 		"a message, before":    {single, whole, 1, codes.OK, 2, []call.Class{call.OK}},
-		"connection cut twice": {single, func(*http2.Framer, uint32) error { return io.EOF }, 0, codes.Unavailable, 2, []call.Class{call.Unavailable}},
+		"connection cut twice": {single, memframes.Close, 0, codes.Unavailable, 2, []call.Class{call.Unavailable}},
 	} {
 		for how, ask := range asks {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestG3_AnEndThatGRPCSaysTooSoon(t *testing.T) {
 					texts, err := ask(t, stream)
 					require.Equal(t, c.code, status.Code(err), "%v", err)
 					require.Len(t, texts, c.messages)
-					require.Equal(t, c.hits, s.hits.Load())
+					require.Equal(t, c.hits, int32(s.Streams()))
 					require.Equal(t, c.classes, seen.take())
 				})
 			})
@@ -170,7 +170,7 @@ func TestG3_HeaderAsksWhileRecvMsgWaits(t *testing.T) {
 // succeed, and Header knows that.
 func TestG3_AHeaderOfAClientStreamWithoutItsMessage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := playFrames(t, answerWith(":status", "200", "content-type", "application/grpc", "grpc-status", "0"))
+		s := playFrames(t, memframes.Headers(true, ":status", "200", "content-type", contentType, "grpc-status", "0"))
 		var seen verdicts
 		cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) { single(p); seen.note(p) })))
 		stream, err := open(t.Context(), cc, clientStream)
@@ -189,14 +189,14 @@ func TestG3_AHeaderOfAClientStreamWithoutItsMessage(t *testing.T) {
 func TestG1_AUnaryStatusThatGRPCLoses(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*holdfast.Policy)
-		second func(*http2.Framer, uint32) error
+		second memframes.Answer
 		code   codes.Code
 		hits   int32
 		class  call.Class
 	}{
-		"refused":                 {single, reset(http2.ErrCodeRefusedStream), codes.Unavailable, 2, call.Unavailable},
-		"refused, without retry":  {oneAttempt, reset(http2.ErrCodeRefusedStream), codes.Unavailable, 2, call.Unavailable},
-		"refused, safe":           {readOnly, reset(http2.ErrCodeRefusedStream), codes.OK, 3, call.Unavailable},
+		"refused":                 {single, refused, codes.Unavailable, 2, call.Unavailable},
+		"refused, without retry":  {oneAttempt, refused, codes.Unavailable, 2, call.Unavailable},
+		"refused, safe":           {readOnly, refused, codes.OK, 3, call.Unavailable},
 		"answered":                {single, notFound, codes.Unknown, 2, call.ServerFault},
 		"answered, safe":          {readOnly, notFound, codes.OK, 3, call.ServerFault},
 		"answered with a message": {single, whole, codes.Unknown, 2, call.ServerFault},
@@ -221,7 +221,7 @@ func TestG1_AUnaryStatusThatGRPCLoses(t *testing.T) {
 					_, has := status.FromError(err)
 					require.True(t, has)
 				}
-				require.Equal(t, c.hits, s.hits.Load())
+				require.Equal(t, c.hits, int32(s.Streams()))
 				require.Equal(t, c.class, results[0].Class)
 				require.False(t, results[0].NotSent)
 			})
@@ -261,7 +261,7 @@ func early(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, m st
 // has delivered a message and is said to be an OK is one.
 func TestG3_AnEndSaidTooSoonThatNobodyReads(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		s := playFrames(t, refuseLate, reset(http2.ErrCodeRefusedStream))
+		s := playFrames(t, refuseLate, refused)
 		var seen verdicts
 		cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) { single(p); seen.note(p) })),
 			grpc.WithStatsHandler(new(lingering)), grpc.WithChainStreamInterceptor(early))

@@ -37,3 +37,17 @@ func TestTheNumberOfKnownRoutesIsBounded(t *testing.T) {
 	workers.Wait()
 	require.Len(t, *i.binding.Table().Routes().(*routes).known.Load(), maxRoutes)
 }
+
+// A method's entry and its descriptor are looked up once: later calls find what is
+// known without the registry, which allocates.
+func TestG2_AMethodIsLookedUpOnce(t *testing.T) {
+	k, err := holdfast.New(holdfast.Config{})
+	require.NoError(t, err)
+	i, err := New(k)
+	require.NoError(t, err)
+	const name = "/grpc.testing.TestService/EmptyCall"
+	first := i.routes.find(name)
+	require.Zero(t, testing.AllocsPerRun(100, func() { i.routes.find(name) }))
+	require.Same(t, first, i.routes.find(name))
+	require.NotZero(t, testing.AllocsPerRun(100, func() { i.routes.look(name) }), "or the test shows nothing")
+}

@@ -187,3 +187,29 @@ func TestR6_RetryThrottlingIsOneBudget(t *testing.T) {
 		require.Equal(t, 20+2, hits, "four successes earn two")
 	})
 }
+
+// gRPC's own retries are off although it is given the whole config: they would be
+// made inside each of the kit's attempts.
+func TestGRPCsOwnRetriesAreOff(t *testing.T) {
+	text := methods(entry(quickRetries))
+	for name, c := range map[string]struct {
+		options func(*holdfast.Kit) []grpc.DialOption
+		hits    int
+	}{
+		"with the kit": {func(k *holdfast.Kit) []grpc.DialOption { return grpcmw.DialOptions(k) }, 3},
+		"the kit's interceptors alone": {func(k *holdfast.Kit) []grpc.DialOption {
+			return []grpc.DialOption{grpc.WithChainUnaryInterceptor(grpcmw.UnaryClientInterceptor(k))}
+		}, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := play(t, fail(codes.Unavailable))
+				k := newKit(t, with(func(p *holdfast.Policy) { readOnly(p); p.Breaker = breaker.Off(); p.Timeout = timeout.Off() }))
+				cc := s.Dial(append(c.options(k), grpc.WithDefaultServiceConfig(text))...)
+				_, err := invoke(t.Context(), cc)
+				require.Equal(t, codes.Unavailable, status.Code(err))
+				require.Equal(t, c.hits, s.hitCount())
+			})
+		})
+	}
+}

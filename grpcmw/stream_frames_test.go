@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -14,14 +13,14 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/memnet/memframes"
 )
 
 // The same as for a unary call, for each kind of stream; but nothing is repeated
 // once the client of a stream has sent a message.
 func TestR2_AStreamOfAnyKindNotProcessedTwice(t *testing.T) {
-	refused := reset(http2.ErrCodeRefusedStream)
 	for name, c := range map[string]struct {
-		refuse func(*http2.Framer, uint32) error
+		refuse memframes.Answer
 		change func(*holdfast.Policy)
 		desc   *grpc.StreamDesc
 		sent   bool
@@ -55,12 +54,12 @@ func TestR2_AStreamOfAnyKindNotProcessedTwice(t *testing.T) {
 				_, err = readAll(stream)
 				if !c.again {
 					require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
-					require.EqualValues(t, 2, s.hits.Load())
+					require.EqualValues(t, 2, int32(s.Streams()))
 					require.Equal(t, []call.Class{call.Unavailable}, seen.take())
 					return
 				}
 				require.Equal(t, codes.NotFound, status.Code(err), "%v", err)
-				require.EqualValues(t, 3, s.hits.Load())
+				require.EqualValues(t, 3, int32(s.Streams()))
 				require.Equal(t, []call.Class{call.Unavailable, call.ClientFault}, seen.take())
 			})
 		})

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/internal/memnet"
+	"github.com/holdfast-go/holdfast/internal/memnet/memframes"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
 )
@@ -316,18 +317,18 @@ func TestD063_AFallbackIsForReadsThatFailed(t *testing.T) {
 func TestD069_AStreamThatIsSentAwayComesWholeIfItMayBeRepeated(t *testing.T) {
 	for method, hits := range map[string]int{http.MethodPut: 2, http.MethodPost: 1} {
 		synctest.Test(t, func(t *testing.T) {
-			s := playFrames(t, step{goAway(http2.ErrCodeNo), true}, step{ok, true})
-			client := &http.Client{Transport: httpmw.NewTransport(s.transport(), kitOf(t, quick()))}
+			s, transport := playFrames(t, memframes.Step{Answer: memframes.GoAway(http2.ErrCodeNo), Late: true}, okLate)
+			client := &http.Client{Transport: httpmw.NewTransport(transport, kitOf(t, quick()))}
 			req := newRequest(t, method, "http://"+memnet.Host+"/", io.MultiReader(strings.NewReader("whole")))
 			resp, err := client.Do(req)
-			require.Len(t, s.got(), hits)
+			require.Len(t, s.Bodies(), hits)
 			if hits == 1 {
 				require.ErrorContains(t, err, "after Request.Body was written")
 				return
 			}
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
-			require.Equal(t, []string{"whole", "whole"}, s.got())
+			require.Equal(t, []string{"whole", "whole"}, s.Bodies())
 		})
 	}
 }

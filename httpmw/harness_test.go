@@ -27,6 +27,7 @@ type hit struct {
 	method, path, body string
 	length             int64
 	header             http.Header
+	major              int // of the protocol's version
 }
 
 // script answers each request by the next of its steps, the last one for ever,
@@ -43,7 +44,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	step := s.steps[min(len(s.seen), len(s.steps)-1)]
-	s.seen = append(s.seen, hit{r.Method, r.URL.Path, string(body), r.ContentLength, r.Header.Clone()})
+	s.seen = append(s.seen, hit{r.Method, r.URL.Path, string(body), r.ContentLength, r.Header.Clone(), r.ProtoMajor})
 	s.mu.Unlock()
 	step(w, r)
 }

@@ -103,7 +103,7 @@ func TestAPlantedViolationIsFound(t *testing.T) {
 		{"breaker t", "github.com/stretchr/testify/require", "ok"},
 		{"retry", "pgregory.net/rapid", "in tests only"},
 		{"bulkhead t", "github.com/anishathalye/porcupine", "ok"},
-		{"httpmw", "golang.org/x/net/http2", "in tests only"},
+		{"httpmw", "golang.org/x/net/http2", "only in internal/memnet/memframes"},
 		{"httpmw", "github.com/hashicorp/go-retryablehttp", "only in httpmw/retryable"},
 		{"httpmw/retryable", "github.com/hashicorp/go-retryablehttp", "ok"},
 		{"breaker", "github.com/redis/go-redis/v9", "only in breaker/redisstore"},

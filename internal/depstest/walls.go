@@ -79,7 +79,7 @@ var dependencies = []dependency{
 	{"pgregory.net/rapid", nil, testWall},
 	{"github.com/anishathalye/porcupine", nil, testWall},
 	{"github.com/alicebob/miniredis", nil, testWall},
-	{"golang.org/x/net", nil, testWall},
+	{"golang.org/x/net", []string{"internal/memnet/memframes"}, testWall},
 }
 
 const (

@@ -94,8 +94,12 @@ func (c *Call) WatchIdle(a *Attempt, known bool) {
 // BeginWait begins a wait for the next piece of a body or stream.
 func (a *Attempt) BeginWait() { a.idle.Begin() }
 
-// EndWait ends it.
-func (a *Attempt) EndWait() { a.idle.End() }
+// EndWait ends it. It returns the error of a limit that has passed before: the
+// attempt's context is cancelled then, whatever the wire has just returned.
+func (a *Attempt) EndWait() error {
+	a.idle.End()
+	return expired(a.idle.Fired())
+}
 
 // expired keeps a nil *Error from becoming an error that is not nil.
 func expired(err *timeout.Error) error {

@@ -113,7 +113,7 @@ func (s *stream) RecvMsg(m any) (err error) {
 		t := s.attempt()
 		t.attempt.BeginWait()
 		err = s.receive(t, m)
-		t.attempt.EndWait()
+		_ = t.attempt.EndWait() // gRPC says by itself what became of the stream
 		again, err = s.received(t, err)
 	}
 	returned = true

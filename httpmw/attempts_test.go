@@ -198,3 +198,33 @@ func TestD051_ABodyThatStallsIsCutOff(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// goodnight is a body whose server ends it in good order when it is cancelled.
+type goodnight struct{ ctx context.Context }
+
+func (g goodnight) Read([]byte) (int, error) {
+	<-g.ctx.Done()
+	return 0, io.EOF
+}
+
+func (goodnight) Close() error { return nil }
+
+// A body that ends because a limit of ours has cut it off is not whole, however
+// well it ends.
+func TestT2_ABodyThatEndsWellBecauseItWasCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Timeout = &timeout.Limits{Idle: 30 * time.Millisecond}
+		p.Breaker = &breaker.Config{Consecutive: 1}
+		tr := over(t, func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: goodnight{r.Context()}}, nil
+		}, p)
+		resp, err := tr.RoundTrip(requestOf(t, t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		_, err = io.ReadAll(resp.Body)
+		require.ErrorIs(t, err, timeout.ErrExceeded)
+		require.NoError(t, resp.Body.Close())
+		_, err = tr.RoundTrip(requestOf(t, t.Context(), http.MethodGet, nil))
+		require.ErrorIs(t, err, breaker.ErrOpen, "it was booked as a failure")
+	})
+}

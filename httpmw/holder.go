@@ -81,14 +81,18 @@ func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
 	h.reading.Store(true)
 	h.attempt.BeginWait()
 	n, err := body.Read(p)
-	h.attempt.EndWait()
-	switch err {
-	case nil:
+	late := h.attempt.EndWait()
+	switch {
+	case err == nil:
 		h.reading.Store(false)
 		if h.abandoned.Load() {
 			h.end(call.Result{Class: call.Canceled})
 		}
-	case io.EOF:
+	case err == io.EOF && late != nil:
+		// A server that sees the cancel may well end its answer in good order,
+		// and a body of unknown length then looks whole.
+		err = h.fail(late)
+	case err == io.EOF:
 		h.end(good)
 	default:
 		err = h.fail(err)

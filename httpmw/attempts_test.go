@@ -1,6 +1,7 @@
 package httpmw_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"

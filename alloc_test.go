@@ -14,8 +14,9 @@ import (
 )
 
 // What the layers cost a call in allocations: nothing without a limit of the
-// kit's and without retry, a context with a limit, one mark where it may be
-// repeated. That the policy could hedge costs calls nothing that are not.
+// kit's and without retry, one for a limit while nobody waits for its context, one
+// mark where it may be repeated. That the policy could hedge costs calls nothing
+// that are not.
 func TestAllocations(t *testing.T) {
 	sooner, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
@@ -28,8 +29,8 @@ func TestAllocations(t *testing.T) {
 	}{
 		"no limit, once":                {holdfast.Policy{Retry: retry.Off(), Timeout: timeout.Off()}, t.Context(), call.ReadOnly, 0},
 		"the caller's deadline sooner":  {holdfast.Policy{Retry: retry.Off()}, sooner, call.ReadOnly, 0},
-		"a limit, once":                 {holdfast.Policy{Retry: retry.Off()}, t.Context(), call.ReadOnly, 4},
-		"a limit, repeatable":           {holdfast.Policy{}, t.Context(), call.ReadOnly, 5},
+		"a limit, once":                 {holdfast.Policy{Retry: retry.Off()}, t.Context(), call.ReadOnly, 1},
+		"a limit, repeatable":           {holdfast.Policy{}, t.Context(), call.ReadOnly, 2},
 		"no limit, hedged were it safe": {holdfast.Policy{Retry: hedge, Timeout: timeout.Off()}, t.Context(), call.Unsafe, 1},
 	} {
 		k, info := newKit(t, tc.policy), call.Info{Target: "db", Method: "select", Safety: tc.safety}

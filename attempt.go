@@ -22,14 +22,13 @@ import (
 type Attempt struct {
 	ticket breaker.Pair
 	permit bulkhead.Pair
-	cancel context.CancelFunc
 
 	// Where one function is the whole attempt, its limit is the context's
 	// deadline. It is the kit's own if the caller's is not sooner.
 	limit  string // which one
 	whole  time.Duration
 	until  mono.Instant
-	own    bool
+	own    *timeout.Own
 	hasty  bool        // a probe for which the call has less time than a probe gets
 	booked atomic.Bool // in any case; it stands here to save room
 
@@ -162,7 +161,7 @@ func (a *Attempt) passed() *timeout.Error {
 		return opening
 	case first != nil:
 		return first
-	case a.own && mono.Now() >= a.until:
+	case a.own != nil && mono.Now() >= a.until:
 		return &timeout.Error{Limit: a.limit, After: a.whole}
 	}
 	return nil
@@ -228,9 +227,7 @@ func (a *Attempt) ReleasePermit() { a.permit.Release() }
 // Release gives back the permit and the context. It may be called again.
 func (a *Attempt) Release() {
 	a.permit.Release()
-	if a.cancel != nil {
-		a.cancel()
-	}
+	a.own.Release()
 	if a.cut != nil { // only then are there watches
 		a.opening.Stop()
 		a.first.Stop()

@@ -68,7 +68,7 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 	if held {
 		bounded = a.hold(ctx, c.now, bound, c.firstMessage(), c.limits.Idle, c.stream)
 	} else {
-		bounded, a.cancel, a.own = bound.Context(ctx, c.now)
+		bounded, a.own = bound.Context(ctx, c.now)
 		a.limit, a.whole, a.until = bound.Limit, bound.Whole, c.now.Add(bound.Left)
 	}
 

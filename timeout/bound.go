@@ -31,21 +31,19 @@ func (b Bound) Sooner(left time.Duration) bool { return b.Left > 0 && b.Left < l
 // Error returns the error that says this limit has passed.
 func (b Bound) Error() *Error { return &Error{Limit: b.Limit, After: b.Whole} }
 
-// Context returns ctx with the bound as its deadline, counted from now. If the bound is zero, or
-// the caller's own deadline is not later, it is ctx itself and own is false.
-// release must be called when the attempt ends; it is never nil.
-func (b Bound) Context(ctx context.Context, now mono.Instant) (_ context.Context, release context.CancelFunc, own bool) {
+// Context returns ctx with the bound as its deadline, counted from now, and that
+// context as what has to be released when the attempt ends. If the bound is zero,
+// or the caller's own deadline is not later, it is ctx itself and own is nil.
+func (b Bound) Context(ctx context.Context, now mono.Instant) (_ context.Context, own *Own) {
 	if b.Left <= 0 {
-		return ctx, nothing, false
+		return ctx, nil
 	}
 	if deadline, ok := ctx.Deadline(); ok && mono.Of(deadline).Sub(now) <= b.Left {
-		return ctx, nothing, false
+		return ctx, nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, b.Left)
-	return bounded, cancel, true
+	own = &Own{caller: ctx, until: now.Add(b.Left)}
+	return own, own
 }
-
-func nothing() {}
 
 // Watch is a limit on the first part of an attempt whose context lives longer:
 // it cancels that context unless it is stopped in time. It costs a timer and no

@@ -104,26 +104,25 @@ func TestT1_ABoundIsADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bound := timeout.Bound{}.Nearer("Attempt", 2*time.Second)
 
-		ctx, release, own := bound.Context(t.Context(), mono.Now())
-		require.True(t, own)
+		ctx, own := bound.Context(t.Context(), mono.Now())
+		require.NotNil(t, own)
 		deadline, ok := ctx.Deadline()
 		require.True(t, ok)
 		require.Equal(t, 2*time.Second, time.Until(deadline))
-		release()
+		own.Release()
 		require.Error(t, ctx.Err(), "released when the attempt ends")
 
 		sooner, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		ctx, release, own = bound.Context(sooner, mono.Now())
-		require.False(t, own)
+		ctx, own = bound.Context(sooner, mono.Now())
+		require.Nil(t, own)
 		require.Equal(t, sooner, ctx)
-		release()
+		own.Release()
 		require.NoError(t, sooner.Err())
 
-		ctx, release, own = timeout.Bound{}.Context(t.Context(), mono.Now())
-		require.False(t, own, "0 is no limit (D054)")
+		ctx, own = timeout.Bound{}.Context(t.Context(), mono.Now())
+		require.Nil(t, own, "0 is no limit (D054)")
 		require.Equal(t, t.Context(), ctx)
-		release()
 	})
 }
 

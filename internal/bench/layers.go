@@ -181,12 +181,12 @@ func limitRows() []row {
 			b, ctx := timeout.Bound{Limit: "Attempt", Whole: in.limit, Left: in.limit}, in.ctx()
 			return again(func(n int) {
 				for range n {
-					bounded, release, _ := b.Context(ctx, mono.Now())
+					bounded, own := b.Context(ctx, mono.Now())
 					if !sooner && bounded.Done() == nil {
 						panic("it can end")
 					}
 					_ = call()
-					release()
+					own.Release()
 				}
 			})
 		}}

@@ -33,13 +33,22 @@ func (k *Kit) Bind(p wire.Protocol) (*Binding, error) {
 		}
 	}
 	b := &Binding{k, len(k.bound), p}
-	d, err := k.draft(k.now.Load().config, b)
-	if err != nil {
+	d, faults := k.draft(k.now.Load().config, b)
+	if err := faults.Err("holdfast"); err != nil {
 		return nil, err
 	}
 	k.bound = append(k.bound, b)
 	k.publish(d) // no layer is another, so there is nothing to tell
 	return b, nil
+}
+
+// Check returns every fault that a kit for c would have once it is bound to a
+// protocol.
+func Check(c Config, p wire.Protocol) check.Faults {
+	k := &Kit{}
+	k.now.Store(&edition{})
+	_, faults := k.draft(c.clone(), &Binding{k, 0, p})
+	return faults
 }
 
 var errNilKit = errors.New("holdfast: the kit is nil; make one with holdfast.New")

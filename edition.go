@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/retry"
 )
@@ -31,9 +30,9 @@ type draft struct {
 }
 
 // draft makes the edition of c, for the protocols that are bound and for more.
-// It changes nothing of what is in force. The error names every fault. The caller
-// holds k.mu.
-func (k *Kit) draft(c Config, more ...*Binding) (*draft, error) {
+// It changes nothing of what is in force. It returns every fault. The caller holds
+// k.mu, or has the kit for itself.
+func (k *Kit) draft(c Config, more ...*Binding) (*draft, check.Faults) {
 	d := &draft{
 		edition: &edition{config: c, levels: map[string]*level{}, shared: map[retry.Budget]*budgets{}},
 		before:  k.now.Load(),
@@ -44,7 +43,7 @@ func (k *Kit) draft(c Config, more ...*Binding) (*draft, error) {
 	// Default and Standard alone must fit each other: every method without an
 	// entry lives by them.
 	d.byDefault = d.resolve("", nil)
-	faults := d.byDefault.check()
+	faults := append(c.check(), d.byDefault.check()...)
 	d.byDefault.own(false)
 	for _, b := range slices.Concat(k.bound, more) {
 		t, fs := d.table(b.protocol)
@@ -54,19 +53,7 @@ func (k *Kit) draft(c Config, more ...*Binding) (*draft, error) {
 			d.plain = t
 		}
 	}
-	if err := once(faults).Err("holdfast"); err != nil {
-		return nil, err
-	}
-	for _, l := range d.levels {
-		if old := d.before.levels[l.name]; l.breaker != nil && (old == nil || old.breakers == nil) {
-			group, err := breaker.NewGroup(k.breakerConfig(l), 0)
-			if err != nil {
-				return nil, err
-			}
-			l.breakers = group
-		}
-	}
-	return d, nil
+	return d, once(faults)
 }
 
 // once drops what several protocols have found.

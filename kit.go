@@ -26,17 +26,14 @@ type Kit struct {
 // New returns a kit for c, which it copies. The error names every bad field of
 // c. Names in c.Methods are checked by the adapter, which knows their form.
 func New(c Config) (*Kit, error) {
-	if err := c.check().Err("holdfast"); err != nil {
-		return nil, err
-	}
 	c = c.clone()
 	if c.Name == "" {
 		c.Name = "holdfast"
 	}
 	k := &Kit{name: c.Name}
 	k.now.Store(&edition{})
-	d, err := k.draft(c)
-	if err != nil {
+	d, faults := k.draft(c)
+	if err := faults.Err("holdfast"); err != nil {
 		return nil, err
 	}
 	k.publish(d)

@@ -13,6 +13,9 @@ import (
 // takeBreakers lets l take over the breakers of the level before. Under another scope
 // those go on whose names it still makes. A layer that is gone leaves none.
 func (k *Kit) takeBreakers(l, old *level, d *draft) {
+	if old.breakers == nil && l.breaker != nil {
+		l.breakers, _ = breaker.NewGroup(k.breakerConfig(l), 0) // which was checked
+	}
 	if old.breakers == nil {
 		return
 	}

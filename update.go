@@ -37,16 +37,7 @@ import "reflect"
 // Update may be called at any time and from any goroutine, from a hook too. Of
 // several at once one comes last, whole.
 func (k *Kit) Update(c Config) error {
-	faults := c.check()
-	if c.Name != "" && c.Name != k.name {
-		faults.Add("Name", c.Name, "cannot change: the kit is %q", k.name)
-	}
-	if err := faults.Err("holdfast"); err != nil {
-		return err
-	}
-	c = c.clone()
-	c.Name = k.name
-	d, err := k.update(c)
+	d, err := k.update(c.clone())
 	if err == nil {
 		d.tell()
 	}
@@ -59,9 +50,15 @@ func (k *Kit) update(c Config) (*draft, error) {
 	if reflect.ValueOf(c.Hooks).IsZero() {
 		c.Hooks = k.now.Load().config.Hooks
 	}
-	d, err := k.draft(c)
-	if err == nil {
-		k.publish(d)
+	name := c.Name
+	c.Name = k.name
+	d, faults := k.draft(c)
+	if name != "" && name != k.name {
+		faults.Add("Name", name, "cannot change: the kit is %q", k.name)
 	}
-	return d, err
+	if err := faults.Err("holdfast"); err != nil {
+		return nil, err
+	}
+	k.publish(d)
+	return d, nil
 }

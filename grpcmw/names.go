@@ -11,66 +11,34 @@ import (
 
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/internal/wire/grpcwire"
 )
 
-// protocol is how a kit's table is read for gRPC. The key of a method is its
-// full name, "/pkg.Service/Method", that of a service is "pkg.Service".
-var protocol = wire.Protocol{
-	Name:      "grpc",
-	Parse:     parseName,
-	Broader:   broader,
-	OneMethod: isMethod,
-	Declared:  declaredSafety,
-	Find:      find,
-	Routes:    func([]string) any { return newRoutes() },
-	Waits: wire.Waits{
+// protocol is how gRPC names methods, with what this program knows of them.
+var protocol = func() wire.Protocol {
+	p := grpcwire.Protocol()
+	p.Parse = parseName
+	p.Declared = declaredSafety
+	p.Find = find
+	p.Routes = func([]string) any { return newRoutes() }
+	p.Waits = wire.Waits{
 		Attempt:      "to the end of a unary RPC, for a stream until it is open",
 		FirstMessage: "the first message of a stream, from the start of its attempt",
 		Rest:         "each wait for a message of an open stream",
-	},
-}
+	}
+	return p
+}()
 
-var errName = errors.New(`is no gRPC name; a method is "/pkg.Service/Method", a service is "pkg.Service"`)
-
-// parseName brings a name of the table into canonical form.
+// parseName brings a name of the table into canonical form. A method or service
+// that is registered here must be one.
 func parseName(name string) (key string, err error) {
-	trimmed := strings.TrimPrefix(name, "/")
-	service, method, slash := strings.Cut(trimmed, "/")
-	switch {
-	case !isService(service):
-		return "", errName
-	case slash && method != "":
-		if !isWord(method) {
-			return "", errName
-		}
-		return "/" + service + "/" + method, checkMethod(service, method)
-	case !slash && trimmed != name:
-		return "", errName // "/pkg": a method that lacks its service, or a service its end
+	if key, err = grpcwire.Parse(name); err != nil {
+		return "", err
 	}
-	return service, checkService(service)
-}
-
-// isService reports whether s is words joined by dots. A generated service is
-// named by such words; a word that gRPC takes beside the letters, digits and
-// underscores of protobuf is one with a hyphen.
-func isService(s string) bool {
-	for word := range strings.SplitSeq(s, ".") {
-		if !isWord(word) {
-			return false
-		}
+	if service := grpcwire.ServiceOf(key); service != "" {
+		return key, checkMethod(service, key[len(service)+2:])
 	}
-	return true
-}
-
-func isWord(s string) bool {
-	for _, c := range []byte(s) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return s != ""
+	return key, checkService(key)
 }
 
 // checkMethod returns an error if the service is known and has no such method.
@@ -109,31 +77,13 @@ func lookUp(name string) protoreflect.Descriptor {
 	return d
 }
 
-func isMethod(key string) bool { return strings.HasPrefix(key, "/") }
-
-// serviceOf returns the key of a method's service. The method is a key or the
-// name in an RPC, which may be anything.
-func serviceOf(method string) string {
-	if end := strings.LastIndexByte(method, '/'); end > 0 {
-		return method[1:end]
-	}
-	return ""
-}
-
-func broader(key string, keys []string) []string {
-	if service := serviceOf(key); isMethod(key) && slices.Contains(keys, service) {
-		return []string{service}
-	}
-	return nil
-}
-
 // find reads a method as a user names it for Kit.Explain.
 func find(method string, keys []string) (name, key string, declared call.Safety, ok bool) {
 	name, err := parseName(method)
-	if err != nil || !isMethod(name) {
+	if err != nil || !grpcwire.IsMethod(name) {
 		return "", "", call.SafetyUnknown, false
 	}
-	for _, k := range []string{name, serviceOf(name)} {
+	for _, k := range []string{name, grpcwire.ServiceOf(name)} {
 		if slices.Contains(keys, k) {
 			key = k
 			break

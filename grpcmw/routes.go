@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/wire/grpcwire"
 )
 
 // route is what is known of a method before it is called.
@@ -73,7 +74,7 @@ func look(t *holdfast.Table, method string) *route {
 	}
 	policy := t.Method(name)
 	if policy == nil {
-		policy = t.Method(serviceOf(name))
+		policy = t.Method(grpcwire.ServiceOf(name))
 	}
 	if policy == nil {
 		policy = t.Default()

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/wire/grpcwire"
 )
 
 // declaredSafety returns what the idempotency_level of the method's registered
@@ -14,7 +15,7 @@ import (
 func declaredSafety(method string) call.Safety {
 	// The form comes first: the registry would take a dot for the second slash.
 	service, name, ok := strings.Cut(strings.TrimPrefix(method, "/"), "/")
-	if !ok || !isService(service) || !isWord(name) {
+	if !ok || !grpcwire.IsService(service) || !grpcwire.IsWord(name) {
 		return call.SafetyUnknown
 	}
 	m, ok := lookUp(service + "." + name).(protoreflect.MethodDescriptor)

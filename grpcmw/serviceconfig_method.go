@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/wire/grpcwire"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
 )
@@ -126,8 +127,8 @@ func (e *methodConfig) enter(entries map[string]*methodConfig) {
 // entry sets and this one does not is switched off.
 func (e *methodConfig) policy(key string, entries map[string]*methodConfig) holdfast.Policy {
 	var broader []*methodConfig
-	if isMethod(key) {
-		broader = append(broader, entries[serviceOf(key)])
+	if grpcwire.IsMethod(key) {
+		broader = append(broader, entries[grpcwire.ServiceOf(key)])
 	}
 	if key != "" {
 		broader = append(broader, entries[""])

@@ -14,20 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 )
 
-// safetyOf returns what RFC 9110, section 9.2, says about repeating a method,
-// and nothing for a method that it does not define.
-func safetyOf(method string) call.Safety {
-	switch method {
-	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return call.ReadOnly
-	case http.MethodPut, http.MethodDelete:
-		return call.Idempotent
-	case http.MethodPost, http.MethodPatch, http.MethodConnect:
-		return call.Unsafe
-	}
-	return call.SafetyUnknown
-}
-
 // hasKey reports whether the request carries an idempotency key, by the rule of
 // net/http itself.
 func hasKey(h http.Header) bool {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
 )
 
 // served is the handler by which the oracle tells a match from a redirect to a
@@ -17,7 +19,7 @@ type served struct{}
 func (served) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
 // matches asks ServeMux which of the patterns a request matches, "" for none.
-func matches(req *http.Request, patterns ...pattern) string {
+func matches(req *http.Request, patterns ...httpwire.Pattern) string {
 	mux := http.NewServeMux()
 	for _, p := range patterns {
 		mux.Handle(p.String(), served{})
@@ -29,13 +31,13 @@ func matches(req *http.Request, patterns ...pattern) string {
 	return key
 }
 
-// anywhere returns the pattern without its host.
-func (p pattern) anywhere() pattern { return pattern{p.method, "", p.path} }
+// anywhere returns a pattern without its host.
+func anywhere(p httpwire.Pattern) httpwire.Pattern { p.Host = ""; return p }
 
 // instance makes a request that p is meant to match: its wildcards stand for the
 // words, one after the other.
-func instance(p pattern, method string, words []string) *http.Request {
-	segs := strings.Split(p.path[1:], "/")
+func instance(p httpwire.Pattern, method string, words []string) *http.Request {
+	segs := strings.Split(p.Path[1:], "/")
 	for i, s := range segs {
 		wild := strings.HasPrefix(s, "{")
 		switch {
@@ -54,10 +56,10 @@ func instance(p pattern, method string, words []string) *http.Request {
 			}
 		}
 	}
-	if p.method != "" {
-		method = p.method
+	if p.Method != "" {
+		method = p.Method
 	}
-	host := p.host
+	host := p.Host
 	if host == "" {
 		host = "any.test"
 	}
@@ -88,19 +90,19 @@ func FuzzRoutePatternsCover(f *testing.F) {
 		f.Add(s[0], s[1], "HEAD", "")
 	}
 	f.Fuzz(func(t *testing.T, a, b, method, fill string) {
-		p, err := parsePattern(a)
+		p, err := httpwire.Parse(a)
 		if err != nil {
 			return
 		}
-		q, err := parsePattern(b)
+		q, err := httpwire.Parse(b)
 		if err != nil {
 			return
 		}
 		if !isToken(method) {
 			method = http.MethodGet
 		}
-		require.Equal(t, (p.host == "" || p.host == q.host) && p.anywhere().covers(q.anywhere()), p.covers(q), "the host of %q and %q", p, q)
-		both := registers(http.NewServeMux(), p) == nil && conflict([]string{p.String(), q.String()}) == nil && p != q
+		require.Equal(t, (p.Host == "" || p.Host == q.Host) && anywhere(p).Covers(anywhere(q)), p.Covers(q), "the host of %q and %q", p, q)
+		both := httpwire.Registers(http.NewServeMux(), p) == nil && httpwire.Conflict([]string{p.String(), q.String()}) == nil && p != q
 		for _, words := range [][]string{strings.Split(fill, "/"), nil} {
 			req := instance(q, method, words)
 			if path.Clean(req.URL.Path) != strings.TrimSuffix(req.URL.Path, "/") && req.URL.Path != "/" {
@@ -109,20 +111,20 @@ func FuzzRoutePatternsCover(f *testing.F) {
 			if matches(req, q) == "" {
 				continue
 			}
-			if p.covers(q) {
+			if p.Covers(q) {
 				require.Equal(t, p.String(), matches(req, p), "%q covers %q, so it matches %s %s", p, q, req.Method, req.URL.Path)
 			}
-			if !both || matches(req, p) == "" || (p.host == "") != (q.host == "") {
+			if !both || matches(req, p) == "" || (p.Host == "") != (q.Host == "") {
 				continue
 			}
-			require.NotEqual(t, p.covers(q), q.covers(p), "%q and %q both match %s %s", p, q, req.Method, req.URL.Path)
+			require.NotEqual(t, p.Covers(q), q.Covers(p), "%q and %q both match %s %s", p, q, req.Method, req.URL.Path)
 			winner := p
-			if p.covers(q) {
+			if p.Covers(q) {
 				winner = q
 			}
 			require.Equal(t, winner.String(), matches(req, p, q))
 			require.Equal(t, []string{map[bool]string{true: p.String(), false: q.String()}[winner == q]},
-				broader(winner.String(), []string{p.String(), q.String()}))
+				httpwire.Broader(winner.String(), []string{p.String(), q.String()}))
 		}
 	})
 }
@@ -140,17 +142,17 @@ func FuzzRoutePattern(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, written string) {
-		p, err := parsePattern(written)
+		p, err := httpwire.Parse(written)
 		if err != nil {
 			require.NotEmpty(t, err.Error())
 			require.NotContains(t, err.Error(), ".go:")
 			return
 		}
-		require.NoError(t, registers(http.NewServeMux(), p))
-		again, err := parsePattern(p.String())
+		require.NoError(t, httpwire.Registers(http.NewServeMux(), p))
+		again, err := httpwire.Parse(p.String())
 		require.NoError(t, err)
 		require.Equal(t, p, again)
-		require.False(t, p.method != strings.ToUpper(p.method))
+		require.False(t, p.Method != strings.ToUpper(p.Method))
 
 		req := instance(p, http.MethodGet, []string{"x", "y"})
 		if matches(req, p) == "" || strings.ContainsFunc(req.Host, isNoHost) {

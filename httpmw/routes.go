@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
 )
 
 // routes matches requests with the patterns of a table. http.ServeMux defines what
@@ -17,7 +19,7 @@ type routes struct {
 
 // route is a pattern made ready for matching.
 type route struct {
-	pattern
+	httpwire.Pattern
 	key  string
 	segs []segment
 	rest bool // the last segment stands for whatever follows
@@ -38,33 +40,33 @@ func newRoutes(keys []string) *routes {
 	for _, key := range keys {
 		// The mux serves nothing: it only matches.
 		r.mux.Handle(key, http.NotFoundHandler())
-		p, _ := parsePattern(key)
+		p, _ := httpwire.Parse(key)
 		r.list = append(r.list, newRoute(p, key))
 	}
 	// One with a host goes before all without, and of two that both match the one
 	// that the other covers: it is covered by more of them.
 	depth := make(map[string]int, len(keys))
 	for _, key := range keys {
-		depth[key] = len(broader(key, keys))
+		depth[key] = len(httpwire.Broader(key, keys))
 	}
 	slices.SortStableFunc(r.list, func(a, b route) int {
-		if a.host == "" != (b.host == "") {
-			return cmp.Compare(b.host, a.host)
+		if a.Host == "" != (b.Host == "") {
+			return cmp.Compare(b.Host, a.Host)
 		}
 		return cmp.Compare(depth[b.key], depth[a.key])
 	})
 	return r
 }
 
-func newRoute(p pattern, key string) route {
-	r := route{pattern: p, key: key}
-	for _, s := range segments(p.path) {
+func newRoute(p httpwire.Pattern, key string) route {
+	r := route{Pattern: p, key: key}
+	for _, s := range httpwire.Segments(p.Path) {
 		switch {
-		case isRest(s):
+		case httpwire.IsRest(s):
 			r.rest = true
 		case s == "{$}":
 			r.segs = append(r.segs, segment{})
-		case isWildcard(s):
+		case httpwire.IsWildcard(s):
 			r.segs = append(r.segs, segment{wild: true})
 		default:
 			// The slash in front marks a literal that is not to be taken for more.
@@ -83,7 +85,7 @@ func (r *routes) match(req *http.Request) string {
 	if host == "" {
 		host = req.URL.Host
 	}
-	host = matchHost(host)
+	host = httpwire.Host(host)
 	if plainPath(req) {
 		return r.find(method, host, req.URL.Path)
 	}
@@ -126,10 +128,10 @@ func plainPath(req *http.Request) bool {
 }
 
 func (r *route) matches(method, host, path string, slash bool) (matches, exact bool) {
-	if r.method != "" && r.method != method && !(r.method == http.MethodGet && method == http.MethodHead) {
+	if r.Method != "" && r.Method != method && !(r.Method == http.MethodGet && method == http.MethodHead) {
 		return false, false
 	}
-	if r.host != "" && r.host != host {
+	if r.Host != "" && r.Host != host {
 		return false, false
 	}
 	rest, more := path[1:], true

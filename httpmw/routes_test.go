@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
 )
 
 // What is matched here is what http.ServeMux matches, for any table and path.
@@ -35,8 +37,8 @@ func TestRoutesMatchAsServeMuxDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var keys []string
 		for _, k := range rapid.SliceOfN(key, 1, 8).Draw(t, "keys") {
-			p, err := parsePattern(k)
-			if err != nil || conflict(append([]string{p.String()}, keys...)) != nil {
+			p, err := httpwire.Parse(k)
+			if err != nil || httpwire.Conflict(append([]string{p.String()}, keys...)) != nil {
 				continue
 			}
 			keys = append(keys, p.String())
@@ -52,7 +54,7 @@ func TestRoutesMatchAsServeMuxDoes(t *testing.T) {
 				URL: &url.URL{Path: "/" + strings.Join(rapid.SliceOfN(
 					rapid.SampledFrom([]string{"a", "b", "é", "c", "", ".", "..", "%"}), 0, 4).Draw(t, "path"), "/")},
 			}
-			_, want := r.mux.Handler(&http.Request{Method: methodOf(req), Host: matchHost(req.Host), URL: req.URL})
+			_, want := r.mux.Handler(&http.Request{Method: methodOf(req), Host: httpwire.Host(req.Host), URL: req.URL})
 			require.Equal(t, want, r.match(req), "%v %v %v in %q", req.Method, req.Host, req.URL.Path, keys)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/wire"
+	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
 )
 
 // find returns the policy of a request in the table in force, and the name it goes
@@ -21,16 +22,6 @@ func find(b *holdfast.Binding, req *http.Request) (*holdfast.Method, string) {
 	return table.Default(), methodOf(req)
 }
 
-// matchHost returns a host as patterns are matched with it: in lower case,
-// without port and final dot, an IPv6 address in brackets.
-func matchHost(host string) string {
-	host = strings.ToLower(host)
-	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
-		host = host[:colon]
-	}
-	return strings.TrimSuffix(host, ".")
-}
-
 func methodOf(req *http.Request) string {
 	if req.Method == "" {
 		return http.MethodGet
@@ -38,37 +29,19 @@ func methodOf(req *http.Request) string {
 	return req.Method
 }
 
-// protocol is how HTTP names methods: patterns in http.ServeMux's syntax.
-var protocol = wire.Protocol{
-	Name: "http",
-	Parse: func(name string) (string, error) {
-		p, err := parsePattern(name)
-		return p.String(), err
-	},
-	Conflict:  conflict,
-	Broader:   broader,
-	OneMethod: func(key string) bool { return methodOfKey(key) != "" },
-	Declared: func(key string) call.Safety {
-		if method := methodOfKey(key); method != "" {
-			return safetyOf(method)
-		}
-		return call.SafetyUnknown
-	},
-	DeclaresAll: true,
-	Find:        findByName,
-	Routes:      func(keys []string) any { return newRoutes(keys) },
-	Waits: wire.Waits{
+// protocol is how HTTP names methods, and how requests find them.
+var protocol = func() wire.Protocol {
+	p := httpwire.Protocol()
+	p.Find = findByName
+	p.Routes = func(keys []string) any { return newRoutes(keys) }
+	p.Waits = wire.Waits{
 		Attempt:      "to the response headers",
 		FirstMessage: "the first byte of the body",
 		Lengths:      true,
 		Rest:         "each read of the body",
-	},
-}
-
-func methodOfKey(key string) string {
-	p, _ := parsePattern(key)
-	return p.method
-}
+	}
+	return p
+}()
 
 // findByName reads "GET /items/7" or "GET https://host/items/7" for Kit.Explain.
 // Neither a user nor a query comes back in the name.
@@ -83,11 +56,11 @@ func findByName(name string, keys []string) (full, key string, declared call.Saf
 	}
 	u, err := url.Parse(address)
 	if err != nil {
-		return method, "", safetyOf(method), true // no request can have such a URL
+		return method, "", httpwire.Safety(method), true // no request can have such a URL
 	}
 	if u.Path == "" {
 		u.Path = "/"
 	}
 	key = newRoutes(keys).match(&http.Request{Method: method, URL: u})
-	return method + " " + u.Host + u.Path, key, safetyOf(method), true
+	return method + " " + u.Host + u.Path, key, httpwire.Safety(method), true
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
 )
 
 // Transport is an http.RoundTripper that makes every request by the policies of
@@ -55,7 +56,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	method, name := find(t.binding, req)
-	info := call.Info{Target: t.targets.of(req.URL), Method: name, Safety: safetyOf(req.Method)}
+	info := call.Info{Target: t.targets.of(req.URL), Method: name, Safety: httpwire.Safety(req.Method)}
 	x := &exchange{transport: t, req: req}
 	ctx, err := x.begin(method, info)
 	if err != nil {

@@ -161,6 +161,9 @@ func (c *Call) ReturnAs(ctx context.Context, end CallEnd) {
 	if c.tally != nil && !c.counted {
 		c.tally.calls[slot(end.Result.Class)].Add()
 	}
+	if c.tally != nil && end.Fallback {
+		c.tally.fallbacks.Add()
+	}
 	if c.told != nil {
 		defer c.told.returned(end, c.raced)
 	}

@@ -172,6 +172,18 @@ func (k *Bucket) TokensAt(now mono.Instant) float64 {
 // Tokens returns how many tokens there are now; +Inf for a nil bucket.
 func (k *Bucket) Tokens() float64 { return k.TokensAt(mono.Now()) }
 
+// Full reports whether the bucket is full now.
+func (k *Bucket) Full() bool { return k.FullAt(mono.Now()) }
+
+// Budget returns the budget in force, with its defaults filled in.
+func (k *Bucket) Budget() Budget {
+	if k == nil {
+		return NoBudget()
+	}
+	f, _ := k.read()
+	return f.budget
+}
+
 // FullAt reports whether the bucket is full at the moment now, so that dropping
 // it for a new one would never allow more.
 func (k *Bucket) FullAt(now mono.Instant) bool {

@@ -1,0 +1,114 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// durations are the histograms.
+type durations struct{ call, attempt, wait metric.Float64Histogram }
+
+// bounds are those of the histograms, in seconds: from a tenth of a millisecond, as
+// long as a call within a data centre may take.
+var bounds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+func newDurations(meter metric.Meter) (*durations, error) {
+	d := &durations{}
+	var errs []error
+	for _, h := range []struct {
+		to         *metric.Float64Histogram
+		name, what string
+	}{
+		{&d.call, "holdfast.call.duration", "Time to a call's return to its caller."},
+		{&d.attempt, "holdfast.attempt.duration", "Time of an attempt, without its wait for a permit."},
+		{&d.wait, "holdfast.bulkhead.wait.duration", "Time in a bulkhead's queue."},
+	} {
+		made, err := meter.Float64Histogram(h.name, metric.WithUnit("s"), metric.WithDescription(h.what),
+			metric.WithExplicitBucketBoundaries(bounds...))
+		*h.to, errs = made, append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	return d, nil
+}
+
+func (d *durations) hooks(k *holdfast.Kit) holdfast.Hooks {
+	results := newResultSets(k.Name())
+	record := func(ctx context.Context, h metric.Float64Histogram, took time.Duration, method, result string) {
+		if h.Enabled(ctx) {
+			h.Record(ctx, took.Seconds(), results.of(method, result)...)
+		}
+	}
+	return holdfast.Hooks{
+		Returned: func(ctx context.Context, r holdfast.Returned) {
+			record(ctx, d.call, r.Took, r.Info.Method, r.Result.Class.String())
+		},
+		Tried: func(ctx context.Context, t holdfast.Tried) {
+			record(ctx, d.attempt, t.Took, t.Info.Method, t.Result.Class.String())
+		},
+		Queued: func(ctx context.Context, q holdfast.Queued) {
+			result := "ok"
+			if q.Err != nil {
+				result = "refused"
+			}
+			record(ctx, d.wait, q.Took, q.Info.Method, result)
+		},
+	}
+}
+
+// resultSets are the attribute sets of a kit's calls, made once for each method and
+// result.
+type resultSets struct {
+	kit   string
+	known atomic.Pointer[map[result][]metric.RecordOption] // never written to once stored
+	mu    sync.Mutex                                       // held to replace known
+	names map[string]bool                                  // of methods; guarded by mu
+}
+
+type result struct{ method, word string }
+
+func newResultSets(kit string) *resultSets {
+	r := &resultSets{kit: kit, names: map[string]bool{}}
+	r.known.Store(&map[result][]metric.RecordOption{})
+	return r
+}
+
+func (r *resultSets) of(method, word string) []metric.RecordOption {
+	if set := (*r.known.Load())[result{method, word}]; set != nil {
+		return set
+	}
+	return r.learn(result{method, word})
+}
+
+func (r *resultSets) learn(at result) []metric.RecordOption {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := *r.known.Load()
+	if !r.names[at.method] {
+		if len(r.names) >= holdfast.MaxTallies {
+			at.method = holdfast.OverflowName
+		}
+		r.names[at.method] = true
+	}
+	if set := known[at]; set != nil {
+		return set
+	}
+	set := []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(
+		attribute.String("kit", r.kit), attribute.String("method", redact(at.method)), attribute.String("result", at.word)))}
+	next := make(map[result][]metric.RecordOption, len(known)+1)
+	maps.Copy(next, known)
+	next[at] = set
+	r.known.Store(&next)
+	return set
+}

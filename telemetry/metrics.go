@@ -1,0 +1,177 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Metrics says how kits are measured. The zero Metrics is useful.
+type Metrics struct {
+	// Provider is where the metrics go. Nil is the global one, which drops them
+	// until the program sets another.
+	Provider metric.MeterProvider
+
+	// Durations asks for the histograms. They cost each call a look-up and an
+	// addition: some 200 ns, no allocation.
+	Durations bool
+
+	// MaxKeys is how many breakers, bulkheads and budgets of a kit have series of
+	// their own; those beyond are reported together as "other", those in trouble
+	// last. Zero is 300, which the SDK's own limit of 2,000 series for an
+	// instrument leaves room for.
+	MaxKeys int
+}
+
+// DefaultMaxKeys is what a zero Metrics.MaxKeys stands for.
+const DefaultMaxKeys = 300
+
+// Registration is kits that are being measured.
+type Registration struct {
+	mu     sync.Mutex
+	undo   func() error
+	detach []func()
+}
+
+// Register begins to measure kits. Any number of registrations may share a
+// provider; a kit is to be in one of them only, or it is counted twice. Kits of
+// the same name are told apart by nothing: give each a Config.Name.
+//
+// An error says that an option is bad, a kit is nil, or an instrument could not be
+// made.
+func (m Metrics) Register(kits ...*holdfast.Kit) (*Registration, error) {
+	if m.MaxKeys < 0 {
+		return nil, fmt.Errorf("telemetry: Metrics.MaxKeys = %d: must not be negative; zero is %d", m.MaxKeys, DefaultMaxKeys)
+	}
+	if slices.Contains(kits, nil) {
+		return nil, errNilKit
+	}
+	if m.MaxKeys == 0 {
+		m.MaxKeys = DefaultMaxKeys
+	}
+	if m.Provider == nil {
+		m.Provider = otel.GetMeterProvider()
+	}
+	meter := m.Provider.Meter(ScopeName)
+	in, err := newInstruments(meter)
+	if err != nil {
+		return nil, err
+	}
+	c := &collector{instruments: in, maxKeys: m.MaxKeys}
+	for _, k := range kits {
+		k.Count()
+		c.kits = append(c.kits, &kitSeries{kit: k, maxKeys: m.MaxKeys})
+	}
+	callback, err := meter.RegisterCallback(c.collect, in.all()...)
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	r := &Registration{undo: callback.Unregister}
+	if !m.Durations {
+		return r, nil
+	}
+	durations, err := newDurations(meter)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	for _, k := range kits {
+		r.detach = append(r.detach, k.Attach(durations.hooks(k)))
+	}
+	return r, nil
+}
+
+// Close ends the measuring. To call it again does nothing.
+func (r *Registration) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, detach := range r.detach {
+		detach()
+	}
+	r.detach = nil
+	if r.undo == nil {
+		return nil
+	}
+	undo := r.undo
+	r.undo = nil
+	return undo()
+}
+
+var errNilKit = errors.New("telemetry: a kit is nil; make one with holdfast.New")
+
+// instruments are those that are read at collection time.
+type instruments struct {
+	state, breakers                    metric.Int64ObservableUpDownCounter
+	opens, probes, breakerRefusals     metric.Int64ObservableCounter
+	calls, attempts, refusals          metric.Int64ObservableCounter
+	retries, denied, hedges, hedgesWon metric.Int64ObservableCounter
+	fallbacks                          metric.Int64ObservableCounter
+	inUse, waiting, limit              metric.Int64ObservableUpDownCounter
+	tokens                             metric.Float64ObservableUpDownCounter
+}
+
+func newInstruments(meter metric.Meter) (*instruments, error) {
+	in := &instruments{}
+	var errs []error
+	counter := func(to *metric.Int64ObservableCounter, name, unit, what string) {
+		i, err := meter.Int64ObservableCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
+		*to, errs = i, append(errs, err)
+	}
+	upDown := func(to *metric.Int64ObservableUpDownCounter, name, unit, what string) {
+		i, err := meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
+		*to, errs = i, append(errs, err)
+	}
+	upDown(&in.state, "holdfast.breaker.state", "1", "1 for the state that the next call would find, 0 for the others.")
+	upDown(&in.breakers, "holdfast.breakers", "{breaker}", "Breakers in a state.")
+	counter(&in.opens, "holdfast.breaker.opens", "{opening}", "Openings by a rule or a probe.")
+	counter(&in.probes, "holdfast.breaker.probes", "{probe}", "Ends of probes by their outcome.")
+	counter(&in.breakerRefusals, "holdfast.breaker.refusals", "{attempt}", "Attempts that a breaker refused.")
+	counter(&in.calls, "holdfast.calls", "{call}", "Calls that have returned, by the class of their end.")
+	counter(&in.attempts, "holdfast.attempts", "{attempt}", "Attempts that have ended, by their class.")
+	counter(&in.refusals, "holdfast.refusals", "{attempt}", "Calls that the kit turned away, and repeats that it did not make.")
+	counter(&in.retries, "holdfast.retry.sent", "{attempt}", "Repeats that were sent.")
+	counter(&in.denied, "holdfast.retry.denied", "{attempt}", "Repeats that were due and not made.")
+	counter(&in.hedges, "holdfast.hedge.sent", "{attempt}", "Hedges that were sent.")
+	counter(&in.hedgesWon, "holdfast.hedge.won", "{attempt}", "Hedges that had the answer.")
+	counter(&in.fallbacks, "holdfast.fallback.served", "{call}", "Calls that got a fallback's answer.")
+	upDown(&in.inUse, "holdfast.bulkhead.in_use", "{permit}", "Permits that are out.")
+	upDown(&in.waiting, "holdfast.bulkhead.waiting", "{attempt}", "Attempts in the queue.")
+	upDown(&in.limit, "holdfast.bulkhead.limit", "{permit}", "Permits that there are.")
+	tokens, err := meter.Float64ObservableUpDownCounter("holdfast.budget.tokens", metric.WithUnit("{attempt}"),
+		metric.WithDescription("Repeats that the budget allows now."))
+	in.tokens = tokens
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, fmt.Errorf("telemetry: %w", err)
+	}
+	return in, nil
+}
+
+func (in *instruments) all() []metric.Observable {
+	return []metric.Observable{
+		in.state, in.breakers, in.opens, in.probes, in.breakerRefusals, in.calls, in.attempts, in.refusals, in.retries, in.denied,
+		in.hedges, in.hedgesWon, in.fallbacks, in.inUse, in.waiting, in.limit, in.tokens,
+	}
+}
+
+// collector reads the kits' counters when somebody collects.
+type collector struct {
+	*instruments
+	maxKeys int
+	mu      sync.Mutex // several readers may collect at once
+	kits    []*kitSeries
+}
+
+func (c *collector) collect(_ context.Context, o metric.Observer) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.kits {
+		k.observe(c.instruments, o)
+	}
+	return nil
+}

@@ -127,7 +127,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 		i, err := meter.Int64ObservableUpDownCounter(name, metric.WithUnit(unit), metric.WithDescription(what))
 		*to, errs = i, append(errs, err)
 	}
-	upDown(&in.state, "holdfast.breaker.state", "1", "1 for the state that the next call would find, 0 for the others.")
+	upDown(&in.state, "holdfast.breaker.state", "{breaker}", "1 for the state that the next call would find, 0 for the others.")
 	upDown(&in.breakers, "holdfast.breakers", "{breaker}", "Breakers in a state.")
 	counter(&in.opens, "holdfast.breaker.opens", "{opening}", "Openings by a rule or a probe.")
 	counter(&in.probes, "holdfast.breaker.probes", "{probe}", "Ends of probes by their outcome.")

@@ -82,7 +82,7 @@ func collect(t testing.TB, reader metric.Reader) points {
 	put := func(name string, set attribute.Set, v float64) {
 		var pairs []string
 		for _, kv := range set.ToSlice() {
-			pairs = append(pairs, fmt.Sprintf("%s=%s", kv.Key, kv.Value.Emit()))
+			pairs = append(pairs, fmt.Sprintf("%s=%s", kv.Key, kv.Value.String()))
 		}
 		slices.Sort(pairs)
 		p[name+"{"+strings.Join(pairs, ",")+"}"] = v

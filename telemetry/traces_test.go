@@ -63,7 +63,7 @@ func (r spans) of(kind trace.SpanKind) (found []sdk.ReadOnlySpan) {
 func attr(s sdk.ReadOnlySpan, key string) string {
 	for _, kv := range s.Attributes() {
 		if string(kv.Key) == key {
-			return kv.Value.Emit()
+			return kv.Value.String()
 		}
 	}
 	return "-"
@@ -73,7 +73,7 @@ func events(s sdk.ReadOnlySpan) (all []string) {
 	for _, e := range s.Events() {
 		text := e.Name
 		for _, kv := range e.Attributes {
-			text += fmt.Sprintf(" %s=%s", kv.Key, kv.Value.Emit())
+			text += fmt.Sprintf(" %s=%s", kv.Key, kv.Value.String())
 		}
 		all = append(all, text)
 	}

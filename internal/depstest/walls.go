@@ -79,6 +79,8 @@ var dependencies = []dependency{
 	{"pgregory.net/rapid", nil, testWall},
 	{"github.com/anishathalye/porcupine", nil, testWall},
 	{"github.com/alicebob/miniredis", nil, testWall},
+	{"github.com/prometheus", nil, testWall},
+	{"github.com/chromedp", nil, testWall},
 	{"golang.org/x/net", []string{"internal/memnet/memframes"}, testWall},
 }
 

@@ -135,7 +135,7 @@ func TestTurnsKeepTheLimits(t *testing.T) {
 			in   bool
 		}
 		var all []*entry
-		pick := func() (int, *entry) {
+		pick := func(t *rapid.T) (int, *entry) {
 			if len(all) == 0 {
 				t.Skip("nobody")
 			}
@@ -152,7 +152,7 @@ func TestTurnsKeepTheLimits(t *testing.T) {
 				}
 			},
 			"poll": func(t *rapid.T) {
-				i, e := pick()
+				i, e := pick(t)
 				if !e.in {
 					ok, err := e.turn.PollAt(0, &e.pair)
 					if e.in = ok; err != nil {
@@ -161,7 +161,7 @@ func TestTurnsKeepTheLimits(t *testing.T) {
 				}
 			},
 			"end": func(t *rapid.T) {
-				i, e := pick()
+				i, e := pick(t)
 				if e.in {
 					e.pair.Release()
 				} else {

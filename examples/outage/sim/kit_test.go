@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -60,29 +59,6 @@ func simulated(t *testing.T, seed uint64, s Setup, c Client) (k course) {
 	require.NoError(t, err)
 	k.ends = ends(trace)
 	return k
-}
-
-// arrival is a request that comes.
-type arrival struct {
-	at  time.Duration
-	isA bool
-}
-
-// arrivalsOf returns the requests of a seed as Run plans them.
-func arrivalsOf(seed uint64, s Setup) []arrival {
-	var all []arrival
-	for i, perSecond := range []float64{s.A, s.B} {
-		chance := stream(seed, uint64(firstCaller+i))
-		for at := time.Duration(0); perSecond > 0; {
-			at += time.Duration(chance.ExpFloat64() / perSecond * float64(time.Second))
-			if at >= s.Lasts {
-				break
-			}
-			all = append(all, arrival{at, i == 0})
-		}
-	}
-	slices.SortFunc(all, func(a, b arrival) int { return int(a.at - b.at) })
-	return all
 }
 
 // real takes the kit itself through the setup, with a goroutine for each request.
@@ -144,9 +120,9 @@ func real(t *testing.T, seed uint64, s Setup, c Client) (k course) {
 
 	threads, err := bulkhead.New("threads", bulkhead.Config{Limit: s.Threads})
 	require.NoError(t, err)
-	for _, a := range arrivalsOf(seed, s) {
-		time.Sleep(a.at - elapsed())
-		inOutage := a.at >= s.From && a.at < s.To
+	for _, a := range Arrivals(seed, s) {
+		time.Sleep(a.At - elapsed())
+		inOutage := a.At >= s.From && a.At < s.To
 		var thread bulkhead.Pair
 		free := thread.Try(threads, nil)
 		mu.Lock()
@@ -156,7 +132,7 @@ func real(t *testing.T, seed uint64, s Setup, c Client) (k course) {
 			trace.step(elapsed()).Ends[e]++
 		}
 		switch {
-		case a.isA:
+		case a.IsA:
 			f.A++
 			if inOutage {
 				f.AInOutage++
@@ -174,7 +150,7 @@ func real(t *testing.T, seed uint64, s Setup, c Client) (k course) {
 		if !free {
 			continue
 		}
-		if !a.isA {
+		if !a.IsA {
 			time.AfterFunc(s.BTakes, thread.Release)
 			continue
 		}

@@ -55,11 +55,8 @@ func Run(seed uint64, s Setup, c Client, trace *Trace) (Figures, error) {
 		if err != nil {
 			return Figures{}, err
 		}
-		caller := &caller{
-			run: r, kit: k, threads: threads,
-			a: arrivals{s.A, stream(seed, uint64(firstCaller+2*i))},
-			b: arrivals{s.B, stream(seed, uint64(firstCaller+2*i+1))},
-		}
+		caller := &caller{run: r, kit: k, threads: threads}
+		caller.a, caller.b = of(seed, s, i)
 		r.callers = append(r.callers, caller)
 		caller.a.plan(caller, (*request).arriveA)
 		caller.b.plan(caller, (*request).arriveB)
@@ -81,19 +78,9 @@ type caller struct {
 	a, b    arrivals
 }
 
-// arrivals is a Poisson process.
-type arrivals struct {
-	rate float64
-	rand *rand.Rand
-}
-
 // plan plans the next arrival.
 func (p *arrivals) plan(c *caller, do func(*request)) {
-	if p.rate <= 0 {
-		return
-	}
-	at := c.run.clock.now + time.Duration(p.rand.ExpFloat64()/p.rate*float64(time.Second))
-	if at < c.run.setup.Lasts {
+	if at, ok := p.next(c.run.setup.Lasts); ok {
 		c.run.clock.at(at, do, &request{caller: c})
 	}
 }

@@ -187,6 +187,10 @@ func Off() *Config { return &Config{off: true} }
 // IsOff reports whether c comes from Off.
 func (c *Config) IsOff() bool { return c != nil && c.off }
 
+// WithDefaults returns c with every zero field filled in, for those who tell what is
+// in force. It is no Config to go on with: no jitter is 0 in it.
+func (c Config) WithDefaults() Config { return c.withDefaults() }
+
 // withDefaults returns c with every zero field filled.
 func (c Config) withDefaults() Config {
 	if c.SlowCall > 0 && c.SlowRate == 0 {

@@ -125,7 +125,7 @@ func (l lateSuccess) result(name string) result {
 	if l.closed > 0 {
 		figures.Transitions = append(figures.Transitions, sim.Transition{At: l.closed, From: breaker.Open, To: breaker.Closed})
 	}
-	return result{row{name: name, seeds: 1}, measure([]sim.Figures{figures})}
+	return result{row{name: name, seeds: 1}, measure([]sim.Figures{figures}, to-from)}
 }
 
 func naiveLateSuccess() lateSuccess {

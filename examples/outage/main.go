@@ -11,6 +11,13 @@
 //	go run ./examples/outage -json          the ranges as one JSON object
 //	go run ./examples/outage -svg charts    the charts as well, into a folder
 //
+// A policy of one's own goes through a scenario of one's own, and what is to be
+// learned of that is said in words:
+//
+//	go run ./examples/outage -policy FILE -scenario FILE
+//
+// The folder scenarios has examples of both.
+//
 // The same seeds give the same bytes. policies.go has the policy to copy; the
 // simulation is in sim.
 package main
@@ -52,6 +59,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	short := flags.Bool("short", false, fmt.Sprintf("run %d seeds", shortSeeds))
 	asJSON := flags.Bool("json", false, "print the ranges as one JSON object and nothing else")
 	svg := flags.String("svg", "", "write the charts into the `folder` too")
+	policyFile := flags.String("policy", "", "with -scenario: the `file` of the policy to play; without it, that of policies.go")
+	scenarioFile := flags.String("scenario", "", "play the scenario of a `file` and not the article's outage")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,18 +70,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if *seeds < 1 {
 		return fmt.Errorf("-seeds = %d: must be at least 1", *seeds)
 	}
+	if *policyFile != "" && *scenarioFile == "" {
+		return errors.New("-policy needs a -scenario: what is to happen to it")
+	}
 	if *short {
 		*seeds = shortSeeds
 	}
 
 	told, clear := progress(stdout, stderr)
-	e, err := experiment(ctx, *seeds, told)
+	var r report
+	var err error
+	if *scenarioFile != "" {
+		r, err = takeOwn(ctx, *policyFile, *scenarioFile, *seeds, told)
+	} else {
+		r, err = experiment(ctx, *seeds, told)
+	}
 	clear()
 	if err != nil {
 		return err
 	}
 	if *svg != "" {
-		drawings, err := e.drawings(ctx)
+		drawings, err := r.drawings(ctx)
 		if err != nil {
 			return err
 		}
@@ -81,9 +99,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	if *asJSON {
-		return writeJSON(stdout, *seeds, e.all())
+		return writeJSON(stdout, *seeds, r.all())
 	}
-	return e.writeText(stdout)
+	return r.writeText(stdout)
+}
+
+// report is what there is to print and to draw.
+type report interface {
+	all() []result
+	writeText(io.Writer) error
+	drawings(context.Context) (map[string]drawing, error)
 }
 
 // tuneCollector lets the heap grow: what lives in it is little, what is made and

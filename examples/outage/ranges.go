@@ -45,10 +45,11 @@ type measured struct {
 	firstOpen, lastClose, transitions  *span // s
 	attempts, threads                  *span // attempts for each A that arrived in the outage; threads in use at once
 	probes, probesAfter                *span // a second
+	opened                             int   // of the runs, those in which a breaker opened
 }
 
-// measure makes ranges of runs.
-func measure(runs []sim.Figures) measured {
+// measure makes ranges of runs with an outage of that length.
+func measure(runs []sim.Figures, outage time.Duration) measured {
 	of := func(figure func(sim.Figures) (float64, bool)) *span {
 		var values []float64
 		for _, f := range runs {
@@ -61,7 +62,14 @@ func measure(runs []sim.Figures) measured {
 	count := func(figure func(sim.Figures) int) *span {
 		return of(func(f sim.Figures) (float64, bool) { return float64(figure(f)), true })
 	}
+	opened := 0
+	for _, f := range runs {
+		if len(f.Transitions) > 0 {
+			opened++
+		}
+	}
 	return measured{
+		opened:     opened,
 		downstream: count(func(f sim.Figures) int { return f.Downstream }),
 		bServed: of(func(f sim.Figures) (float64, bool) {
 			return float64(f.BServed) / float64(f.BArrived), f.BArrived > 0
@@ -92,7 +100,7 @@ func measure(runs []sim.Figures) measured {
 			return float64(f.Downstream) / float64(f.AInOutage), f.AInOutage > 0
 		}),
 		threads:     count(func(f sim.Figures) int { return f.ThreadsMost }),
-		probes:      of(func(f sim.Figures) (float64, bool) { return float64(f.Probes) / (to - from).Seconds(), true }),
+		probes:      of(func(f sim.Figures) (float64, bool) { return float64(f.Probes) / outage.Seconds(), true }),
 		probesAfter: of(func(f sim.Figures) (float64, bool) { return float64(f.ProbesAfter) / sim.After.Seconds(), true }),
 	}
 }

@@ -81,7 +81,7 @@ func runAll(ctx context.Context, rows []row, seeds int, told func(done, all int)
 		failed = context.Cause(ctx)
 	}
 	for i := range results {
-		results[i].measured = measure(runs[i])
+		results[i].measured = measure(runs[i], rows[i].setup.To-rows[i].setup.From)
 	}
 	return results, failed
 }

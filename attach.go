@@ -58,6 +58,7 @@ func joined(a, b Hooks) Hooks {
 		Returned:   both(a.Returned, b.Returned),
 		Tried:      both(a.Tried, b.Tried),
 		Retry:      both(a.Retry, b.Retry),
+		Failover:   both(a.Failover, b.Failover),
 		Refused:    both(a.Refused, b.Refused),
 		Hedged:     both(a.Hedged, b.Hedged),
 		HedgeWon:   both(a.HedgeWon, b.HedgeWon),

@@ -42,13 +42,19 @@ type Attempt struct {
 	bucket *retry.Bucket
 	tally  *Tally // of its method; nil if nobody counts
 	seat   *seat  // nil if the attempt is alone, and nobody watches
+	hop    *hop   // at one of several upstreams, if that takes more than the rest
 }
 
 // Probe reports whether the attempt is a half-open breaker's probe.
 func (a *Attempt) Probe() bool { return a.ticket.Probe() }
 
 // Answered tells the breaker that the dependency has begun to answer.
-func (a *Attempt) Answered() { a.ticket.Answered() }
+func (a *Attempt) Answered() {
+	a.ticket.Answered()
+	if a.hop != nil {
+		a.hop.pick.Answered()
+	}
+}
 
 // Unwatched takes the attempt out of the search for a silent dependency.
 func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
@@ -201,6 +207,10 @@ func (a *Attempt) settle(ctx context.Context, res call.Result) {
 	if verdict != breaker.Neutral {
 		a.permit.Book(verdict != breaker.Success) // for its limit, throttled is too much load
 	}
+	if a.hop != nil {
+		defer a.hop.done(breaker.Outcome{Verdict: verdict, RetryAfter: res.RetryAfter}, now)
+		verdict = a.hop.verdict(verdict)
+	}
 	a.ticket.DoneAt(breaker.Outcome{Verdict: verdict, RetryAfter: res.RetryAfter}, now)
 }
 
@@ -215,6 +225,14 @@ func (a *Attempt) giveUp(ctx context.Context) {
 		defer a.seat.told.ended(res)
 	}
 	a.settle(ctx, res)
+}
+
+// giveUpUnless gives the attempt up unsent if a hook that was to be told of it has
+// panicked.
+func (a *Attempt) giveUpUnless(ctx context.Context, told *bool) {
+	if !*told {
+		a.giveUp(ctx)
+	}
 }
 
 // AwaitsFirst reports whether a limit on the first message runs.

@@ -27,6 +27,7 @@ type Call struct {
 	retry    *retry.Policy
 	limits   *timeout.Limits // never nil once begun
 
+	walk *walk // through several upstreams; nil if there is one
 	*state
 	bucket *retry.Bucket // the state's, or the call's own under an override
 	tally  *Tally        // nil if nobody counts
@@ -51,6 +52,8 @@ type Terms struct {
 	Keyed    bool      // the request carries an idempotency key
 	Stream   bool      // Total goes on to the first message, if that has a limit
 	Override *Override // from a call option; nil if there is none
+
+	Upstreams *Upstreams // that can answer the call; nil is info.Target alone
 }
 
 // Begin begins a call of m; c is new. info.Safety is what the wire declares. The
@@ -65,6 +68,10 @@ func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms
 	info.Safety = m.safetyOf(info.Safety)
 	if around.resource != "" {
 		info.Resource = around.resource
+	}
+	if terms.Upstreams != nil {
+		c.walk = newWalk(terms.Upstreams, info.Resource)
+		info = c.walk.here(info)
 	}
 	c.method, c.info, c.keyed, c.stream = m, info, terms.Keyed, terms.Stream
 	c.fallback, c.retry, c.limits, c.now = m.fallback.policy, m.retry.policy, m.timeout.policy, mono.Now()
@@ -133,15 +140,23 @@ func (c *Call) Info() call.Info { return c.info }
 // Probing reports whether the attempt under way is a half-open breaker's probe.
 func (c *Call) Probing() bool { return c.admitted && c.probe }
 
-// Attempt returns the number of the attempt under way, from 1.
-func (c *Call) Attempt() int { return c.attempts }
+// Attempt returns the number of the attempt under way, from 1; a hop to another
+// upstream is one.
+func (c *Call) Attempt() int {
+	if c.walk != nil {
+		return c.walk.n
+	}
+	return c.attempts
+}
 
 // Key returns the idempotency key to send with each attempt; "" if the policy
 // asks for none or the request has one already.
 func (c *Call) Key() string { return c.key }
 
 // MayRetry reports whether the call may get more than one attempt at all.
-func (c *Call) MayRetry() bool { return c.retry != nil && c.retry.MaxAttempts != 1 && !c.nested }
+func (c *Call) MayRetry() bool {
+	return c.retry != nil && c.retry.MaxAttempts != 1 && !c.nested || c.walk != nil && len(c.walk.list) > 1
+}
 
 // MayRepeat reports whether an attempt may be followed by another although the
 // dependency may have acted on it. Where it is false, an attempt is repeated only

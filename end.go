@@ -14,12 +14,20 @@ import (
 // wire, or else the refusal of the first.
 func (c *Call) Result() call.Result { return c.last }
 
+// made returns how many attempts were made.
+func (c *Call) made() int {
+	if c.walk != nil {
+		return c.walk.made
+	}
+	return c.attempts
+}
+
 // Stopped returns why the call ended short of its attempts, nil if it did not.
 func (c *Call) Stopped() *retry.StoppedError {
 	if c.stopped == nil {
 		return nil
 	}
-	return &retry.StoppedError{Reason: c.stopped, Attempts: c.attempts, Last: c.last.Err}
+	return &retry.StoppedError{Reason: c.stopped, Attempts: c.made(), Last: c.last.Err}
 }
 
 // Err returns the error of the call, nil for an OK and where the answer is a
@@ -90,7 +98,7 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 		return nil, err
 	}
 	answer, failure := c.fallback.Answer(ctx, fallback.Failure{
-		Info: c.info, Class: c.last.Class, Err: err, Code: c.last.Code, Attempts: c.attempts,
+		Info: c.info, Class: c.last.Class, Err: err, Code: c.last.Code, Attempts: c.made(),
 	})
 	switch {
 	case failure != nil:

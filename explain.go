@@ -32,6 +32,11 @@ type Explanation struct {
 	// was sent. It is empty if the call may be repeated.
 	OneAttempt string
 
+	// Upstreams are the lists of upstreams that calls may be made on, each in its
+	// order, the names with a comma between them. They are empty for calls that go to
+	// one target.
+	Upstreams []string
+
 	// Waits names what bounds each wait of the call.
 	Waits []Wait
 }
@@ -64,7 +69,9 @@ func (k *Kit) Explain(method string) (Explanation, error) {
 			if m == nil {
 				m = t.Default()
 			}
-			return m.explain(name, declared, b.protocol.Name, b.protocol.Waits), nil
+			e := m.explain(name, declared, b.protocol.Name, b.protocol.Waits)
+			e.Upstreams = k.listsOf(b.protocol.Name)
+			return e, nil
 		}
 		wires = append(wires, b.protocol.Name)
 	}
@@ -206,8 +213,19 @@ func (e Explanation) String() string {
 	if e.OneAttempt != "" {
 		fmt.Fprintf(&b, "  one attempt: %s\n", e.OneAttempt)
 	}
+	for _, list := range e.Upstreams {
+		fmt.Fprintf(&b, "  failover: %s; %s\n", list, e.movesOn())
+	}
 	for _, w := range e.Waits {
 		fmt.Fprintf(&b, "  wait: %s: %s\n", w.What, w.Bound)
 	}
 	return b.String()
+}
+
+// movesOn says when a call moves from one upstream to the next.
+func (e Explanation) movesOn() string {
+	if e.Safety.Repeatable() {
+		return "the next has its turn at once after a refusal or a failure, until something was delivered"
+	}
+	return "the next has its turn at once after a refusal, and after a failure only if nothing was sent or the call carries an idempotency key"
 }

@@ -14,8 +14,9 @@ func (c *Call) Hedged() bool { return c.hedged }
 
 // mayHedge reports whether the policy asks for hedges and the call allows them.
 // An idempotency key does not: it is a promise about one attempt after another.
+// Where there are several upstreams, they take the hedges' place.
 func (c *Call) mayHedge() bool {
-	return c.retry != nil && c.retry.Hedge.Sends() && c.MayRetry() && !c.stream && c.info.Safety.Repeatable()
+	return c.retry != nil && c.retry.Hedge.Sends() && c.MayRetry() && !c.stream && c.walk == nil && c.info.Safety.Repeatable()
 }
 
 // mayAdd reports whether the call has an attempt left.

@@ -44,6 +44,12 @@ type Hooks struct {
 	// Retry is called once for each repeat that was admitted, before it is sent.
 	Retry func(context.Context, Retry)
 
+	// Failover is called once for each attempt that was admitted at another upstream
+	// than the one that the call turned to before, be it that this one failed or that
+	// it was passed over. Retry is called for such an attempt only if it is also the
+	// first of a further round.
+	Failover func(context.Context, Failover)
+
 	// Refused is called when the kit itself turns a call away, or a repeat of one
 	// that has failed.
 	Refused func(context.Context, Refusal)

@@ -98,5 +98,7 @@ func (b *Binding) explain(t *Table, key string) Explanation {
 	if protocol == plainNames.Name {
 		protocol = ""
 	}
-	return m.explain(key, declared, protocol, b.protocol.Waits)
+	e := m.explain(key, declared, protocol, b.protocol.Waits)
+	e.Upstreams = b.kit.listsOf(b.protocol.Name)
+	return e
 }

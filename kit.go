@@ -18,7 +18,8 @@ type Kit struct {
 
 	mu       sync.Mutex // held to replace it
 	bound    []*Binding
-	attached []*Hooks // beside those of the config
+	attached []*Hooks            // beside those of the config
+	lists    map[string][]string // of upstreams, by protocol; for Explain
 
 	counting atomic.Pointer[tallies] // nil if nobody counts
 }
@@ -30,7 +31,7 @@ func New(c Config) (*Kit, error) {
 	if c.Name == "" {
 		c.Name = "holdfast"
 	}
-	k := &Kit{name: c.Name}
+	k := &Kit{name: c.Name, lists: map[string][]string{}}
 	k.now.Store(&edition{})
 	d, faults := k.draft(c)
 	if err := faults.Err("holdfast"); err != nil {

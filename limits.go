@@ -39,7 +39,7 @@ func (c *Call) bound(a *Attempt) timeout.Bound {
 	// What an override or the attempts before have left of the time is this
 	// call's own affair.
 	own := c.limits != c.method.timeout.policy
-	a.hasty = b.Limit == "Total" && (own || c.attempts > 1) || b.Limit == "Attempt" && own
+	a.hasty = b.Limit == "Total" && (own || c.Attempt() > 1) || b.Limit == "Attempt" && own
 	return b
 }
 

@@ -24,6 +24,16 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 		}
 		return true
 	}
+	if c.walk != nil {
+		var next step
+		switch res, next = c.walkOn(ctx, res, prepare); next {
+		case toUpstream:
+			return true
+		case callOver:
+			c.tellRefused(ctx)
+			return false
+		}
+	}
 	if !c.admitted {
 		c.attempts--
 		if c.attempts > 0 {
@@ -41,9 +51,15 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 	if c.raced {
 		return false
 	}
+	if c.walk != nil {
+		res = c.asked(res)
+	}
 	d := c.decide(ctx, res)
 	if !d.Again {
 		c.stopped = d.Reason
+		if c.stopped == nil && c.walk != nil {
+			c.stopped = c.walk.refusal
+		}
 		c.tellRefused(ctx)
 		return false
 	}
@@ -56,6 +72,9 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 		c.before = c.attempts
 	}
 	c.attempts++
+	if c.walk != nil {
+		c.beginRound()
+	}
 	return true
 }
 
@@ -96,6 +115,9 @@ func (c *Call) decide(ctx context.Context, res call.Result) retry.Decision {
 // refusal returns what the breaker would answer to the next attempt, nil for
 // yes. It takes nothing.
 func (c *Call) refusal() error {
+	if c.walk != nil {
+		return c.refusalOfAll()
+	}
 	if c.breaker == nil {
 		return nil
 	}

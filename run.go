@@ -32,7 +32,7 @@ func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call
 	if bounded == nil {
 		return refusal
 	}
-	return c.within(ctx, bounded, &a, c.attempts, attempt)
+	return c.within(ctx, bounded, &a, c.Attempt(), attempt)
 }
 
 // within makes the n-th attempt, which was admitted.
@@ -58,7 +58,7 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 // that attempts may run beside each other.
 func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context.Context, refusal call.Result) {
 	if c.breaker != nil { // CircuitBreaker(
-		if err := a.ticket.AllowAt(c.breaker, c.outerBreaker, c.now); err != nil {
+		if err := c.ask(a); err != nil {
 			return nil, refused(err)
 		}
 	}
@@ -80,6 +80,9 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 			}
 		}
 	}
+	if c.walk != nil {
+		c.walk.pick(a)
+	}
 	if c.Watched() {
 		bounded = c.watch(bounded, a)
 	}
@@ -90,9 +93,21 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 // repeat.
 func (c *Call) note(ctx context.Context, a *Attempt, admitted bool) {
 	c.admitted, c.probe = admitted, a.Probe()
-	if admitted && c.attempts > 1 {
+	switch {
+	case !admitted:
+	case c.walk != nil:
+		c.noteHop(ctx, a)
+	case c.attempts > 1:
 		c.tellRetry(ctx, a)
 	}
+}
+
+// ask asks the breakers.
+func (c *Call) ask(a *Attempt) error {
+	if c.walk != nil && c.walk.forced {
+		return c.force(a)
+	}
+	return a.ticket.AllowAt(c.breaker, c.outerBreaker, c.now)
 }
 
 // OpenHeld admits one attempt that outlives the function that makes it. If it is

@@ -29,6 +29,7 @@ type Tally struct {
 	calls, attempts       [classes]stripe.Counter
 	first, repeats        [causes]stripe.Counter // refusals
 	retries, hedges, wons stripe.Counter
+	failovers             stripe.Counter
 	fallbacks             stripe.Counter
 }
 
@@ -66,6 +67,10 @@ func (t *Tally) Denied(c Cause) uint64 { return t.repeats[c].Load() }
 
 // Retries returns how many repeats were sent, without hedges.
 func (t *Tally) Retries() uint64 { return t.retries.Load() }
+
+// Failovers returns how many attempts were made at another upstream than the one that
+// the call turned to before.
+func (t *Tally) Failovers() uint64 { return t.failovers.Load() }
 
 // Hedges returns how many hedges were sent.
 func (t *Tally) Hedges() uint64 { return t.hedges.Load() }

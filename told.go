@@ -141,7 +141,7 @@ func (t *callTold) returned(end CallEnd, own bool) {
 // CallEnd returns how the call has ended if it returns err.
 func (c *Call) CallEnd(err error) CallEnd {
 	return CallEnd{
-		Info: c.info, Result: c.last, Attempts: c.attempts, Err: err, Stopped: c.stopped, Fallback: c.answered,
+		Info: c.info, Result: c.last, Attempts: c.made(), Err: err, Stopped: c.stopped, Fallback: c.answered,
 	}
 }
 

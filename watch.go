@@ -19,7 +19,7 @@ type watchers struct {
 // tellRefused tells that the call has ended because the kit turned an attempt away, if
 // that is so.
 func (c *Call) tellRefused(ctx context.Context) {
-	r := Refusal{Info: c.info, Attempt: c.attempts + 1, Err: c.stopped}
+	r := Refusal{Info: c.info, Attempt: c.made() + 1, Err: c.stopped}
 	switch {
 	case c.stopped != nil:
 		r.Cause = causeOf(c.stopped)
@@ -47,12 +47,8 @@ func (c *Call) tellRefused(ctx context.Context) {
 func (c *Call) tellRetry(ctx context.Context, a *Attempt) {
 	if h := c.method.hooks.Load().Retry; h != nil {
 		told := false
-		defer func() {
-			if !told {
-				a.giveUp(ctx)
-			}
-		}()
-		h(ctx, Retry{Info: c.info, Attempt: c.attempts, After: c.last, Delay: c.delay})
+		defer a.giveUpUnless(ctx, &told)
+		h(ctx, Retry{Info: c.info, Attempt: c.Attempt(), After: c.last, Delay: c.delay})
 		told = true
 	}
 	if c.tally != nil {
@@ -90,11 +86,7 @@ func (c *Call) queue(ctx, bounded context.Context, a *Attempt) error {
 		return err
 	}
 	told := false
-	defer func() {
-		if !told {
-			a.giveUp(ctx)
-		}
-	}()
+	defer a.giveUpUnless(ctx, &told)
 	began := mono.Now()
 	err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead)
 	now := mono.Now()

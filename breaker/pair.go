@@ -46,6 +46,43 @@ func (p *Pair) AllowAt(first, second *Breaker, now mono.Instant) (err error) {
 	return nil
 }
 
+// ProbeAt is [Pair.AllowAt] for a caller that has nowhere else to go: either breaker
+// admits as [Breaker.Probe] does.
+func (p *Pair) ProbeAt(first, second *Breaker, now mono.Instant) (err error) {
+	if p.first, err = first.ProbeAt(now); err != nil || second == nil {
+		return err
+	}
+	admitted := false
+	defer func() {
+		if !admitted {
+			p.first.cancel()
+		}
+	}()
+	if p.second, err = second.ProbeAt(now); err != nil {
+		return err
+	}
+	admitted = true
+	return nil
+}
+
+// RefusalOfBothAt returns nil if a call at now would be admitted by both, or else
+// the refusal that it would get: a forced one, or the one that lasts longer. It
+// takes no slot and changes nothing. A nil second is none.
+func RefusalOfBothAt(first, second *Breaker, now mono.Instant) *OpenError {
+	a, _ := first.RefusalAt(now).(*OpenError)
+	if second == nil {
+		return a
+	}
+	b, _ := second.RefusalAt(now).(*OpenError)
+	if a == nil {
+		return b
+	}
+	if b == nil {
+		return a
+	}
+	return longer(a, b, now).(*OpenError)
+}
+
 // longer returns the refusal that lasts longer; the second may be nil. A forced
 // one lasts longest.
 func longer(first, second error, now mono.Instant) error {

@@ -32,7 +32,7 @@ func (i *Interceptors) hedged(ctx context.Context, c holdfast.Call, method strin
 		}
 		request, response, w := proto.CloneOf(req), reply.ProtoReflect().New(), new(witness)
 		attempt := func(ctx context.Context, n int) call.Result {
-			ctx, err := i.outgoing(ctx, &c, c.Info().Method, n)
+			ctx, err := outgoing(ctx, &c, c.Info().Method, n, i.config.prepare)
 			if err != nil {
 				return unsent(err)
 			}

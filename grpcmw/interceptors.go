@@ -12,6 +12,7 @@ import (
 // Interceptors puts a kit into gRPC. It keeps no state of single calls; several
 // connections may share it.
 type Interceptors struct {
+	kit     *holdfast.Kit
 	config  config
 	binding *holdfast.Binding
 	doubted atomic.Bool // proof is collected also where nothing is repeated
@@ -22,7 +23,7 @@ type Interceptors struct {
 // one method twice, or names a method that its registered service does not have;
 // the error names every bad entry.
 func New(k *holdfast.Kit, opts ...Option) (*Interceptors, error) {
-	i := &Interceptors{}
+	i := &Interceptors{kit: k}
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, errors.New("grpcmw: an option is nil")

@@ -18,7 +18,7 @@ type Option func(*config) error
 type config struct {
 	target  string
 	onPanic func(method string, value any, stack []byte)
-	prepare func(ctx context.Context, method string, attempt int, md metadata.MD) error
+	prepare prepare
 	finalBy string // response metadata that forbids a repeat, "" for none
 }
 
@@ -110,6 +110,9 @@ type callOptions struct {
 	onFinish []func(error)     // to be called once, whatever the number of attempts
 	pass     []grpc.CallOption // the others, for gRPC; not to be appended to
 	targets  bool              // some of pass are filled by an attempt
+
+	inside   *holdfast.Kit // whose failover makes the call; nil if none does
+	upstream []*string     // to be told which upstream was asked
 }
 
 // readOptions sorts the options of one call. It allocates only if there is
@@ -121,6 +124,11 @@ func readOptions(opts []grpc.CallOption) (c callOptions) {
 		case *override:
 			c.override = &o.terms
 			ours++
+		case *reportUpstream:
+			c.upstream = append(c.upstream, o.name)
+			ours++
+		case *insideFailover:
+			c.inside = o.kit
 		case grpc.OnFinishCallOption:
 			if o.OnFinish != nil {
 				c.onFinish = append(c.onFinish, o.OnFinish)
@@ -138,7 +146,7 @@ func readOptions(opts []grpc.CallOption) (c callOptions) {
 	c.pass = make([]grpc.CallOption, 0, len(opts)-ours)
 	for _, opt := range opts {
 		switch opt.(type) {
-		case *override, grpc.OnFinishCallOption:
+		case *override, *reportUpstream, grpc.OnFinishCallOption:
 		default:
 			c.pass = append(c.pass, opt)
 		}

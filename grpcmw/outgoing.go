@@ -17,11 +17,14 @@ import (
 // usually, it may be set from here.
 const previousAttempts = "grpc-previous-rpc-attempts"
 
+// prepare is what is given each attempt's own copy of the metadata.
+type prepare func(ctx context.Context, method string, attempt int, md metadata.MD) error
+
 // outgoing returns the context to send the n-th attempt with. If the kit has
 // something to add to the metadata, it is a copy of the attempt's own.
-func (i *Interceptors) outgoing(ctx context.Context, c *holdfast.Call, method string, n int) (context.Context, error) {
+func outgoing(ctx context.Context, c *holdfast.Call, method string, n int, prepare prepare) (context.Context, error) {
 	key, watched := c.Key(), c.Watched()
-	if key == "" && n == 1 && i.config.prepare == nil && !watched {
+	if key == "" && n == 1 && prepare == nil && !watched {
 		return ctx, nil
 	}
 	md, _ := metadata.FromOutgoingContext(ctx)
@@ -37,8 +40,8 @@ func (i *Interceptors) outgoing(ctx context.Context, c *holdfast.Call, method st
 	if watched {
 		ctx = holdfast.Sending(ctx, n, header(md))
 	}
-	if i.config.prepare != nil {
-		if err := i.config.prepare(ctx, method, n, md); err != nil {
+	if prepare != nil {
+		if err := prepare(ctx, method, n, md); err != nil {
 			return ctx, err
 		}
 	}

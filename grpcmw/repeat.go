@@ -14,11 +14,14 @@ type repeat struct {
 	cc       *grpc.ClientConn
 	method   string
 	streamer grpc.Streamer
+	failover *FailoverConn // in place of cc and streamer; nil if there is one connection
 
 	// What the caller has done so far, to be done again.
 	asked   bool
 	request any
 	closed  bool
+
+	used bool // the record's first try
 }
 
 // next makes attempts, the first or, after one that has ended with res, others,
@@ -29,9 +32,10 @@ func (s *stream) next(res call.Result) bool {
 	for r.call.Next(r.ctx, res, nil) && !r.isOver() {
 		r.attempts.Store(int32(r.call.Attempt()))
 		t := &r.first
-		if r.call.Attempt() > 1 {
+		if s.used {
 			t = &try{record: r, stream: unopened{r}}
 		}
+		s.used = true
 		held, refusal := r.call.OpenHeld(r.ctx, &t.attempt)
 		if held == nil {
 			res = refusal
@@ -56,19 +60,24 @@ func (s *stream) next(res call.Result) bool {
 // open opens the stream of an attempt. If it fails the attempt has ended.
 func (s *stream) open(t *try) (verdict call.Result, opened bool) {
 	r := s.record
-	ctx, err := r.kit.outgoing(t.held, &r.call, r.method, r.call.Attempt())
-	if err != nil {
-		verdict, _ = t.end(unsent(err), true)
-		return verdict, false
-	}
 	pass, header := r.options.pass, false
 	if r.ownTargets() {
 		pass, header = r.options.withoutTargets(), r.options.targets || r.kit.wantsHeader(&r.call)
 	}
-	if t.attempt.Probe() {
-		pass = seek(s.cc, pass)
+	cc, streamer, prepare := s.cc, s.streamer, r.kit.config.prepare
+	if s.failover != nil {
+		to := s.failover.leg(&r.call, &r.options)
+		cc, streamer, pass, prepare = to.cc(), to.stream, to.pass(pass), to.prepares(prepare)
 	}
-	stream, err := s.streamer(ctx, s.desc, s.cc, s.method, t.witness.options(pass, header, t.onFinish)...)
+	ctx, err := outgoing(t.held, &r.call, r.method, r.call.Attempt(), prepare)
+	if err != nil {
+		verdict, _ = t.end(unsent(err), true)
+		return verdict, false
+	}
+	if t.attempt.Probe() {
+		pass = seek(cc, pass)
+	}
+	stream, err := streamer(ctx, s.desc, cc, s.method, t.witness.options(pass, header, t.onFinish)...)
 	limit := t.attempt.Opened()
 	if err == nil && limit == nil {
 		if !t.attempt.AwaitsFirst() {

@@ -16,26 +16,37 @@ import (
 )
 
 // stream is the interceptor for streaming RPCs. They have no fallback.
-func (i *Interceptors) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (_ grpc.ClientStream, err error) {
+func (i *Interceptors) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if ctx == nil {
 		return nil, errNilContext
 	}
-	route := i.find(method)
-	r := newRecord(i, route.name, readOptions(opts))
-	info := call.Info{Target: i.targetOf(cc), Method: route.name, Safety: route.declared}
+	options := readOptions(opts)
+	if options.inside == i.kit {
+		return streamer(ctx, desc, cc, method, opts...) // Failover does it all
+	}
+	return i.begin(ctx, desc, repeat{cc: cc, method: method, streamer: streamer}, options)
+}
+
+// begin begins a streaming call.
+func (i *Interceptors) begin(ctx context.Context, desc *grpc.StreamDesc, way repeat, options callOptions) (_ grpc.ClientStream, err error) {
+	route := i.find(way.method)
+	r := newRecord(i, route.name, options)
+	info := call.Info{Target: i.targetOf(way.cc), Method: route.name, Safety: route.declared}
 	begun := false
 	defer func() {
 		if !begun { // a hook panicked, or an override is bad
 			r.fire(cmp.Or(err, unwound.Err))
 		}
 	}()
-	r.ctx, err = r.call.Begin(ctx, route.policy, info, holdfast.Terms{Keyed: keyed(ctx), Stream: true, Override: r.options.override})
+	r.ctx, err = r.call.Begin(ctx, route.policy, info, holdfast.Terms{
+		Keyed: keyed(ctx), Stream: true, Override: r.options.override, Upstreams: way.failover.upstreams(),
+	})
 	if err != nil {
 		err = &statusError{err: err, bad: true}
 		return nil, err
 	}
 	begun = true
-	s := &stream{record: r, desc: desc, repeat: repeat{cc: cc, method: method, streamer: streamer}}
+	s := &stream{record: r, desc: desc, repeat: way}
 	s.changing.free.L, s.reading.free.L = &s.changing.mu, &s.reading.mu
 	r.enter()
 	returned := false

@@ -23,16 +23,21 @@ func (i *Interceptors) unary(ctx context.Context, method string, req, reply any,
 		return errNilContext
 	}
 	options := readOptions(opts)
+	if options.inside == i.kit {
+		return invoker(ctx, method, req, reply, cc, opts...) // Failover does it all
+	}
 	err := unwound.Err // what a panic leaves standing
 	defer func() { options.finish(err) }()
-	err = i.invoke(ctx, i.find(method), method, req, reply, cc, invoker, &options)
+	err = i.invoke(ctx, i.find(method), method, req, reply, nil, cc, invoker, &options)
 	return err
 }
 
-func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options *callOptions) error {
+// invoke makes a unary RPC: on cc by invoker, or if f is not nil on one of its
+// connections.
+func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req, reply any, f *FailoverConn, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options *callOptions) error {
 	info := call.Info{Target: i.targetOf(cc), Method: r.name, Safety: r.declared}
 	var c holdfast.Call
-	ctx, err := c.Begin(ctx, r.policy, info, holdfast.Terms{Keyed: keyed(ctx), Override: options.override})
+	ctx, err := c.Begin(ctx, r.policy, info, holdfast.Terms{Keyed: keyed(ctx), Override: options.override, Upstreams: f.upstreams()})
 	if err != nil {
 		return &statusError{err: err, bad: true}
 	}
@@ -47,11 +52,15 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 			options.forget()
 			clearReply(reply)
 		}
-		ctx, err := i.outgoing(ctx, &c, r.name, n)
+		cc, invoker, pass, prepare := cc, invoker, options.pass, i.config.prepare
+		if f != nil {
+			to := f.leg(&c, options)
+			cc, invoker, pass, prepare = to.cc(), to.invoke, to.pass(pass), to.prepares(prepare)
+		}
+		ctx, err := outgoing(ctx, &c, r.name, n, prepare)
 		if err != nil {
 			return unsent(err)
 		}
-		pass := options.pass
 		if c.Probing() {
 			pass = seek(cc, pass)
 		}

@@ -22,6 +22,8 @@ type answer struct {
 	resp   *http.Response
 	holder *holder
 	parked bool
+
+	upstream int // that it comes from, if there are several
 }
 
 // newAnswer makes the response's body give back what the attempt holds at its

@@ -34,7 +34,9 @@ func (x *exchange) begin(m *holdfast.Method, info call.Info) (ctx context.Contex
 			closeBody(x.req)
 		}
 	}()
-	ctx, err = x.call.Begin(x.req.Context(), m, info, holdfast.Terms{Keyed: hasKey(x.req.Header)})
+	ctx, err = x.call.Begin(x.req.Context(), m, info, holdfast.Terms{
+		Keyed: hasKey(x.req.Header), Upstreams: x.transport.failover.upstreamList(),
+	})
 	begun = err == nil
 	return ctx, err
 }
@@ -48,7 +50,9 @@ func (x *exchange) attempt(ctx context.Context) (res call.Result) {
 	}
 	x.lane = lane{exchange: x, holder: h, n: x.call.Attempt()}
 	res = x.lane.Run(held)
-	x.answer = x.lane.answer
+	if x.answer = x.lane.answer; x.answer != nil && x.transport.failover != nil {
+		x.answer.upstream = x.call.Upstream()
+	}
 	return res
 }
 
@@ -64,13 +68,16 @@ func (x *exchange) race(ctx context.Context) call.Result {
 // may not change either, with a body and a context of its own, and where the kit
 // has something to add to it, a header of its own.
 func (x *exchange) outgoing(ctx context.Context, n int, body io.ReadCloser) (*http.Request, error) {
-	o, key, watched := &x.transport.options, x.call.Key(), x.call.Watched()
+	o, key, watched, f := &x.transport.options, x.call.Key(), x.call.Watched(), x.transport.failover
 	numbered := o.numberIn != "" && n > 1
 	head := x.req.Header
 	if head == nil {
 		head = http.Header{}
-	} else if key != "" || numbered || watched || o.prepare != nil {
+	} else if key != "" || numbered || watched || o.prepare != nil || f != nil {
 		head = head.Clone()
+	}
+	if f != nil {
+		f.strip(head, x.call.Upstream())
 	}
 	if key != "" {
 		head.Set("Idempotency-Key", key)
@@ -82,7 +89,7 @@ func (x *exchange) outgoing(ctx context.Context, n int, body io.ReadCloser) (*ht
 		ctx = holdfast.Sending(ctx, n, header(head))
 	}
 	var out *http.Request
-	if o.prepare != nil {
+	if o.prepare != nil || f != nil {
 		out = x.req.Clone(ctx) // the hook may change what it finds
 	} else {
 		out = x.req.WithContext(ctx)
@@ -92,15 +99,25 @@ func (x *exchange) outgoing(ctx context.Context, n int, body io.ReadCloser) (*ht
 		out.Body = body
 		out.GetBody = x.upload.getBody(body)
 	}
+	if f != nil {
+		if err := f.aim(out, x.call.Upstream(), x.call.Instance()); err != nil {
+			return nil, unmade(out, err)
+		}
+	}
 	if o.prepare != nil {
 		if err := o.prepare(out, n); err != nil {
-			if out.Body != nil {
-				out.Body.Close()
-			}
-			return nil, err
+			return nil, unmade(out, err)
 		}
 	}
 	return out, nil
+}
+
+// unmade closes the body of a request that is not sent.
+func unmade(out *http.Request, err error) error {
+	if out.Body != nil {
+		out.Body.Close()
+	}
+	return err
 }
 
 // header is an attempt's header as hooks see it.
@@ -129,7 +146,7 @@ func sound(resp *http.Response, err error) (*http.Response, error) {
 }
 
 // classify gives the attempt its verdict. Nobody looks at the error again.
-func (x *exchange) classify(h *holder, resp *http.Response, err error, trace *sendTrace) call.Result {
+func (x *exchange) classify(h *holder, resp *http.Response, err error, scheme string, trace *sendTrace) call.Result {
 	var res call.Result
 	switch {
 	case err != nil && x.upload.failed():
@@ -137,7 +154,7 @@ func (x *exchange) classify(h *holder, resp *http.Response, err error, trace *se
 	case err != nil && isCanceled(x.req):
 		res = call.Result{Class: call.Canceled, Err: err}
 	case err != nil:
-		res = ofError(err, x.req.URL.Scheme, trace.sent())
+		res = ofError(err, scheme, trace.sent())
 		resp = nil // of no use: a limit has passed since
 	default:
 		res = ofResponse(resp)
@@ -179,11 +196,15 @@ func isCanceled(req *http.Request) bool {
 	}
 }
 
-// prepare makes ready for a repeat while the back-off runs: the failed answer
+// prepare makes ready for a repeat while the back-off runs, or for another upstream: the failed answer
 // gives back what it holds, and the body is rewound. Neither may take the call
 // beyond its time.
 func (x *exchange) prepare(ctx context.Context) error {
-	if x.answer != nil {
+	switch {
+	case x.answer == nil:
+	case x.call.Moving(): // to another upstream, where nothing is waited for
+		x.answer.holder.attempt.ReleasePermit()
+	default:
 		x.answer.park(ctx, min(drainTime, x.call.TimeLeft(ctx)))
 	}
 	return x.upload.rewind(ctx, min(drainTime, x.call.TimeLeft(ctx)))
@@ -223,11 +244,11 @@ func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 		x.discard()
 		return nil, err
 	}
-	resp := x.answer.resp
-	resp.Request = x.req
-	if stopped := x.call.Stopped(); stopped != nil {
-		resp.Request = withStopped(x.req, stopped)
+	resp, m := x.answer.resp, mark{stopped: x.call.Stopped()}
+	if f := x.transport.failover; f != nil {
+		m.upstream = f.received(resp, x.answer.upstream)
 	}
+	resp.Request = marked(x.req, m)
 	return resp, nil
 }
 

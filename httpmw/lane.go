@@ -60,7 +60,7 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 	if err == nil {
 		err = h.opened(resp, x.transport.options.first)
 	}
-	res = x.classify(h, resp, err, trace)
+	res = x.classify(h, resp, err, out.URL.Scheme, trace)
 	trial.Ended(h.ctx, res)
 	settled = true
 	if err != nil {

@@ -25,6 +25,8 @@ type options struct {
 	onTooLong   func(method string, limit int64)
 	first       func(resp *http.Response, read []byte) bool
 	asksOn      map[int]bool // statuses on which Retry-After is read
+	front       string       // base URL of the requests to several upstreams, "" for the first's
+	secret      []string     // headers that hold credentials
 }
 
 func collect(opts []Option) (options, error) {

@@ -7,7 +7,24 @@ import (
 	"github.com/holdfast-go/holdfast/retry"
 )
 
-type stoppedKey struct{}
+// mark is what is known of a response beside what it says itself.
+type mark struct {
+	stopped  *retry.StoppedError
+	upstream string
+}
+
+type markKey struct{}
+
+func markOf(resp *http.Response) mark {
+	if resp == nil || resp.Request == nil {
+		return mark{}
+	}
+	m, _ := resp.Request.Context().Value(markKey{}).(*mark)
+	if m == nil {
+		return mark{}
+	}
+	return *m
+}
 
 // Stopped returns why the call that resp answers ended short of its attempts:
 // budget, time, an open breaker or a full bulkhead. It is nil if the call did
@@ -15,14 +32,18 @@ type stoppedKey struct{}
 //
 // The mark travels in resp.Request, so that it is found behind transports that
 // wrap the body.
-func Stopped(resp *http.Response) *retry.StoppedError {
-	if resp == nil || resp.Request == nil {
-		return nil
-	}
-	stopped, _ := resp.Request.Context().Value(stoppedKey{}).(*retry.StoppedError)
-	return stopped
-}
+func Stopped(resp *http.Response) *retry.StoppedError { return markOf(resp).stopped }
 
-func withStopped(req *http.Request, stopped *retry.StoppedError) *http.Request {
-	return req.WithContext(context.WithValue(req.Context(), stoppedKey{}, stopped))
+// AnsweredBy returns the name of the upstream that resp comes from, and behind a bar
+// its resource if the list names one. It is empty if resp is nil or does not come
+// from an upstream of [Failover]. The mark travels as that of [Stopped] does.
+func AnsweredBy(resp *http.Response) string { return markOf(resp).upstream }
+
+// marked returns the request with a mark for the response.
+func marked(req *http.Request, m mark) *http.Request {
+	if m == (mark{}) {
+		return req
+	}
+	kept := m // m itself stays off the heap where there is nothing to say
+	return req.WithContext(context.WithValue(req.Context(), markKey{}, &kept))
 }

@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,6 +19,8 @@ type Transport struct {
 	binding *holdfast.Binding
 	targets targets
 	options options
+
+	failover *failover // nil if requests go where they say
 }
 
 // New returns a Transport over base; nil is http.DefaultTransport. The error
@@ -28,6 +31,13 @@ func New(base http.RoundTripper, k *holdfast.Kit, opts ...Option) (*Transport, e
 	if err != nil {
 		return nil, err
 	}
+	if o.front != "" {
+		return nil, errors.New("httpmw: WithFront is for Failover")
+	}
+	return newTransport(base, k, o)
+}
+
+func newTransport(base http.RoundTripper, k *holdfast.Kit, o options) (*Transport, error) {
 	binding, err := k.Bind(protocol)
 	if err != nil {
 		return nil, err
@@ -56,7 +66,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	method, name := find(t.binding, req)
-	info := call.Info{Target: t.targets.of(req.URL), Method: name, Safety: httpwire.Safety(req.Method)}
+	info := call.Info{Method: name, Safety: httpwire.Safety(req.Method)}
+	if f := t.failover; f == nil {
+		info.Target = t.targets.of(req.URL)
+	} else if err := f.covers(req.URL); err != nil {
+		closeBody(req)
+		return nil, err
+	}
 	x := &exchange{transport: t, req: req}
 	ctx, err := x.begin(method, info)
 	if err != nil {

@@ -12,7 +12,7 @@ const (
 	ground      layer = iota // the vocabulary; imports nothing of ours
 	tools                    // internal helpers
 	parts                    // breaker, retry, ...: none knows another
-	answers                  // fallback, which may lead to another upstream
+	answers                  // what follows from a breaker: a fallback, another instance
 	kit                      // the root package
 	adapters                 // the wires and what else is attached to a kit
 	users                    // examples
@@ -45,6 +45,7 @@ var layers = map[string]layer{
 	"timeout":             parts,
 	"bulkhead":            parts,
 	"fallback":            answers,
+	"outlier":             answers,
 	"":                    kit,
 	"grpcmw":              adapters,
 	"httpmw":              adapters,

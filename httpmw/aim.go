@@ -1,0 +1,119 @@
+package httpmw
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
+)
+
+// WithFront sets the base URL that stands for all upstreams of [Failover] in the
+// requests' URLs, such as "http://llm" where none of them is to be named. A request
+// for the front's URL and more goes to an upstream's URL and the same more; any other
+// is an error, and is not sent. Without it the front is the first upstream's URL.
+//
+// A redirect to a place below the upstream that answers comes back as one to the same
+// place below the front, so that a client that follows it comes here again. Any other
+// redirect comes back with the place in full, and a client that follows it gets the
+// error, unless it uses another transport for such places.
+//
+// The caller's Host goes along only if it differs from the URL's.
+func WithFront(url string) Option {
+	return func(o *options, faults *check.Faults) {
+		if _, err := parsePlace(url); err != nil {
+			faults.Add("WithFront", nil, "%v", err)
+		}
+		o.front = url
+	}
+}
+
+// credentialHeaders are the fields that hold what must not reach somebody else.
+var credentialHeaders = []string{
+	"Authorization", "Proxy-Authorization", "Www-Authenticate", "Cookie", "Cookie2",
+	"Api-Key", "X-Api-Key", "X-Auth-Token", "X-Csrf-Token", "X-Goog-Api-Key", "X-Amz-Security-Token",
+}
+
+// WithCredentialHeaders adds header fields to those that [Failover] takes for the
+// caller's credentials: Authorization, Proxy-Authorization, Www-Authenticate, Cookie,
+// Cookie2, Api-Key, X-Api-Key, X-Auth-Token, X-Csrf-Token, X-Goog-Api-Key and
+// X-Amz-Security-Token. See Upstream.Credentials.
+func WithCredentialHeaders(names ...string) Option {
+	return func(o *options, faults *check.Faults) {
+		for _, name := range names {
+			o.secret = append(o.secret, headerName("WithCredentialHeaders", name, faults))
+		}
+	}
+}
+
+// upstreamList returns the list, nil for a nil failover.
+func (f *failover) upstreamList() *holdfast.Upstreams {
+	if f == nil {
+		return nil
+	}
+	return f.list
+}
+
+// strip takes the caller's credentials out of the header for an upstream that is not to
+// see them.
+func (f *failover) strip(head http.Header, i int) {
+	if f.upstreams[i].trusted {
+		return
+	}
+	for _, name := range f.secret {
+		delete(head, name)
+	}
+}
+
+// aim makes an attempt's request one to an upstream.
+func (f *failover) aim(out *http.Request, i, instance int) error {
+	u := &f.upstreams[i]
+	at := u.instances[instance]
+	path, escaped, _ := f.front.rest(out.URL)
+	if out.Host == out.URL.Host {
+		out.Host = ""
+	}
+	at.point(out.URL, path, escaped)
+	if u.Prepare == nil {
+		return nil
+	}
+	body, reopen := out.Body, out.GetBody
+	out.GetBody = nil
+	if err := u.Prepare(out); err != nil {
+		return err
+	}
+	if out.Body == body && out.GetBody == nil {
+		out.GetBody = reopen
+	}
+	return nil
+}
+
+// received makes the response of an upstream one to the request below the front, and
+// returns the upstream's label.
+func (f *failover) received(resp *http.Response, i int) string {
+	u := &f.upstreams[i]
+	if !u.trusted {
+		delete(resp.Header, "Set-Cookie")
+	}
+	if place := resp.Header.Get("Location"); place != "" && resp.Request != nil && resp.Request.URL != nil {
+		if to, err := resp.Request.URL.Parse(place); err == nil {
+			resp.Header.Set("Location", f.fromFront(u, to))
+		}
+	}
+	return u.label
+}
+
+// fromFront returns a place below one of the upstream's instances as one below the
+// front, and any other in full.
+func (f *failover) fromFront(u *upstream, to *url.URL) string {
+	i := slices.IndexFunc(u.instances, func(at place) bool {
+		_, _, below := at.rest(to)
+		return below
+	})
+	if i >= 0 {
+		path, escaped, _ := u.instances[i].rest(to)
+		f.front.point(to, path, escaped)
+	}
+	return to.String()
+}

@@ -1,0 +1,107 @@
+package outlier
+
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/internal/check"
+)
+
+// Config says when an instance is ejected and for how long. A zero field is its
+// documented default.
+type Config struct {
+	// Window is the number of an instance's last results that are looked at. Zero
+	// is 20, or MinCalls if that is more.
+	Window int
+
+	// MinCalls is the number of results from which an instance is judged. Zero is 5.
+	MinCalls int
+
+	// FailureRate is the share of failures, 0 < r <= 1, that ejects. Zero is 0.5.
+	FailureRate float64
+
+	// Time is how long the first ejection in a row lasts; each further one lasts
+	// twice as long, and all are spread by a fifth. Zero is 10 s.
+	Time time.Duration
+
+	// MaxTime bounds the growth. Zero is 30 x Time.
+	MaxTime time.Duration
+
+	// MaxEjected is the number of instances that may be left out at the same time.
+	// Of more that are bad, those whose time is over soonest are used all the same.
+	// Zero, and any number too large, is all but one.
+	MaxEjected int
+
+	// Ejected is told of each ejection, and Returned when a trial has brought an
+	// instance back. Nil is: nobody is told. They run on the goroutine of the call
+	// that found out, outside every lock.
+	Ejected  func(name string, lasts time.Duration)
+	Returned func(name string)
+}
+
+// Check returns every bad field.
+func (c Config) Check() check.Faults {
+	var faults check.Faults
+	if c.Window < 0 || c.Window > 32_768 {
+		faults.Add("Window", c.Window, "must be between 1 and 32768, or 0 for the default")
+	}
+	if c.MinCalls < 0 || c.Window > 0 && c.MinCalls > c.Window {
+		faults.Add("MinCalls", c.MinCalls, "must not be negative nor exceed Window")
+	}
+	if !(c.FailureRate >= 0 && c.FailureRate <= 1) {
+		faults.Add("FailureRate", c.FailureRate, "must be greater than 0 and at most 1, or 0 for the default")
+	}
+	if c.Time < 0 {
+		faults.Add("Time", c.Time, "must be positive, or 0 for the default")
+	}
+	if c.MaxTime < 0 || c.MaxTime > 0 && c.MaxTime < c.withDefaults().Time {
+		faults.Add("MaxTime", c.MaxTime, "must be at least Time = %v, or 0 for the default", c.withDefaults().Time)
+	}
+	if c.MaxEjected < 0 {
+		faults.Add("MaxEjected", c.MaxEjected, "must not be negative; 0 is all but one")
+	}
+	return faults
+}
+
+func (c Config) withDefaults() Config {
+	if c.MinCalls == 0 {
+		c.MinCalls = 5
+		if c.Window > 0 {
+			c.MinCalls = min(c.MinCalls, c.Window)
+		}
+	}
+	if c.Window == 0 {
+		c.Window = max(20, c.MinCalls)
+	}
+	if c.FailureRate == 0 {
+		c.FailureRate = 0.5
+	}
+	if c.Time == 0 {
+		c.Time = 10 * time.Second
+	}
+	if c.MaxTime == 0 {
+		c.MaxTime = 30 * c.Time
+	}
+	return c
+}
+
+// breaker returns the rules of one instance: an ejection is an opening, and a trial
+// is its one probe.
+func (c Config) breaker() breaker.Config {
+	c = c.withDefaults()
+	return breaker.Config{
+		Window: breaker.Window{Calls: c.Window}, MinCalls: c.MinCalls, FailureRate: c.FailureRate,
+		Cooldown: c.Time, MaxCooldown: c.MaxTime,
+		Probes: 1, ProbeSuccesses: 1,
+		Hooks: breaker.Hooks{Transition: c.tell},
+	}
+}
+
+func (c Config) tell(t breaker.Transition) {
+	switch {
+	case t.To == breaker.Open && c.Ejected != nil:
+		c.Ejected(t.Key, t.Cooldown)
+	case t.To == breaker.Closed && c.Returned != nil:
+		c.Returned(t.Key)
+	}
+}

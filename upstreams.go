@@ -1,0 +1,126 @@
+package holdfast
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/outlier"
+)
+
+// Upstream is one of several places that can answer the same calls.
+type Upstream struct {
+	// Name is the target, which the breaker is named for.
+	Name string
+
+	// Resource is the part of the target that is called, if the list names one: a
+	// model behind a channel, say. Empty is the call's own.
+	Resource string
+
+	// Instances keeps apart the results of the target's instances. Nil is one
+	// instance.
+	Instances *outlier.Set
+}
+
+// String returns "name", or "name|resource", as breakers are named.
+func (u Upstream) String() string {
+	if u.Resource == "" {
+		return u.Name
+	}
+	return under(u.Name, u.Resource)
+}
+
+// Upstreams is a list of upstreams in order of preference, with what is kept about
+// it between calls. Adapters make it with [Kit.Upstreams] and begin calls with it.
+type Upstreams struct {
+	list []Upstream
+	try  forcedTry
+}
+
+// Upstreams makes a list. It returns an error that names every upstream without a
+// name and every one that is in the list twice.
+func (k *Kit) Upstreams(protocol string, list ...Upstream) (*Upstreams, error) {
+	if k == nil {
+		return nil, errNilKit
+	}
+	var faults check.Faults
+	if len(list) == 0 {
+		faults.Add("Upstreams", nil, "there is none")
+	}
+	seen := map[string]int{}
+	for i, u := range list {
+		field := upstreamField(i)
+		if u.Name == "" {
+			faults.Add(field+".Name", nil, "is missing")
+		}
+		if first, twice := seen[u.String()]; twice {
+			faults.Add(field, u.String(), "is the same as %s", upstreamField(first))
+		} else {
+			seen[u.String()] = i
+		}
+	}
+	if err := faults.Err("holdfast"); err != nil {
+		return nil, err
+	}
+	u := &Upstreams{list: slices.Clone(list)}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if text := u.String(); len(k.lists[protocol]) < maxLists && !slices.Contains(k.lists[protocol], text) {
+		k.lists[protocol] = append(k.lists[protocol], text)
+	}
+	return u, nil
+}
+
+func upstreamField(i int) string { return fmt.Sprintf("Upstreams[%d]", i) }
+
+// maxLists bounds what Explain tells of lists.
+const maxLists = 20
+
+// listsOf returns the lists of a protocol.
+func (k *Kit) listsOf(protocol string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.lists[protocol])
+}
+
+// String returns the names in order.
+func (u *Upstreams) String() string {
+	names := make([]string, len(u.list))
+	for i := range u.list {
+		names[i] = u.list[i].String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// forcedTry is the rule for when every upstream is closed off: one attempt is made
+// all the same, at most one at a time and one a second.
+type forcedTry struct {
+	mu      sync.Mutex
+	running bool
+	made    bool // there was one
+	last    mono.Instant
+}
+
+// forcedPause is the least time between two forced tries.
+const forcedPause = time.Second
+
+// begin reports whether a forced try may be made now; end ends it.
+func (f *forcedTry) begin(now mono.Instant) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.running || f.made && now.Sub(f.last) < forcedPause {
+		return false
+	}
+	f.running, f.made, f.last = true, true, now
+	return true
+}
+
+func (f *forcedTry) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running = false
+}

@@ -169,11 +169,11 @@ func newKit(t *testing.T, p holdfast.Policy) *holdfast.Kit {
 	return k
 }
 
-func invoke(ctx context.Context, cc *grpc.ClientConn, opts ...grpc.CallOption) (string, error) {
+func invoke(ctx context.Context, cc grpc.ClientConnInterface, opts ...grpc.CallOption) (string, error) {
 	return invokeMethod(ctx, cc, method, opts...)
 }
 
-func invokeMethod(ctx context.Context, cc *grpc.ClientConn, name string, opts ...grpc.CallOption) (string, error) {
+func invokeMethod(ctx context.Context, cc grpc.ClientConnInterface, name string, opts ...grpc.CallOption) (string, error) {
 	reply := new(wrapperspb.StringValue)
 	err := cc.Invoke(ctx, name, wrapperspb.String("hello"), reply, opts...)
 	return reply.GetValue(), err
@@ -185,7 +185,7 @@ var (
 	bidiStream   = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 )
 
-func open(ctx context.Context, cc *grpc.ClientConn, desc *grpc.StreamDesc, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func open(ctx context.Context, cc grpc.ClientConnInterface, desc *grpc.StreamDesc, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := cc.NewStream(ctx, desc, method, opts...)
 	if err != nil || desc.ClientStreams {
 		return s, err
@@ -198,6 +198,12 @@ func open(ctx context.Context, cc *grpc.ClientConn, desc *grpc.StreamDesc, opts 
 
 // readAll reads a stream to its end.
 func readAll(s grpc.ClientStream) (texts []string, err error) {
+	var first time.Time
+	return readAllNoting(s, &first)
+}
+
+// readAllNoting is readAll, and notes when the first message came.
+func readAllNoting(s grpc.ClientStream, first *time.Time) (texts []string, err error) {
 	for {
 		m := new(wrapperspb.StringValue)
 		if err := s.RecvMsg(m); err != nil {
@@ -205,6 +211,9 @@ func readAll(s grpc.ClientStream) (texts []string, err error) {
 				err = nil
 			}
 			return texts, err
+		}
+		if len(texts) == 0 {
+			*first = time.Now()
 		}
 		texts = append(texts, m.GetValue())
 	}

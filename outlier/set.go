@@ -146,8 +146,12 @@ func (s *Set) soonest(out uint64, now mono.Instant) int {
 
 // choose returns one of the instances of a set that is not empty.
 func (s *Set) choose(among uint64, avoid int) int {
+	var turn uint64
 	if avoid >= 0 && among&^(1<<avoid) != 0 {
 		among &^= 1 << avoid
+		turn = s.turn.Load() // a call out of the row: the row goes on where it was
+	} else {
+		turn = s.turn.Add(1) - 1
 	}
 	var candidates [MaxInstances]int
 	n := 0
@@ -156,7 +160,7 @@ func (s *Set) choose(among uint64, avoid int) int {
 		n++
 	}
 	best, least := -1, int64(0)
-	for turn, i := s.turn.Add(1)-1, uint64(0); i < uint64(n); i++ {
+	for i := range uint64(n) {
 		at := candidates[(turn+i)%uint64(n)]
 		if busy := s.members[at].inFlight.Load(); best < 0 || busy < least {
 			best, least = at, busy

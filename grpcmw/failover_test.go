@@ -272,6 +272,7 @@ func TestD079_AStreamMovesOnOnlyBeforeItsFirstMessage(t *testing.T) {
 		stream, err = open(t.Context(), f, bidiStream)
 		require.NoError(t, err)
 		require.NoError(t, stream.SendMsg(&healthpb.HealthCheckRequest{}))
+		time.Sleep(time.Millisecond) // the server has it
 		a.Wire.Reset()
 		_, err = readAll(stream)
 		require.Error(t, err)

@@ -293,6 +293,7 @@ func TestF6_AStreamPassesARefusalOver(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		holding, err := open(ctx, f, serverStream)
 		require.NoError(t, err)
+		time.Sleep(time.Millisecond) // the server has it
 		for range 2 {
 			stream, err := open(t.Context(), f, serverStream)
 			require.NoError(t, err)

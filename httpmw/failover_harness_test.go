@@ -110,14 +110,6 @@ func (c *channels) breaker(t require.TestingT, name string) *breaker.Breaker {
 	return b
 }
 
-func (c *channels) permits() int {
-	open := 0
-	for _, s := range c.servers {
-		open += s.Wire.Open()
-	}
-	return open
-}
-
 // brittle is a policy without retries whose breakers open at one failure.
 func brittle() holdfast.Policy {
 	p := quick()

@@ -174,6 +174,34 @@ func TestR10_WhatIsNotHedged(t *testing.T) {
 	})
 }
 
+// K3: a call that may be hedged and finds the bulkhead full is refused like any
+// other, and nobody has cancelled it.
+func TestK3_AFullBulkheadRefusesACallThatMayBeHedged(t *testing.T) {
+	for name, queue := range map[string]bulkhead.Config{
+		"no queue": {Limit: 1}, "a queue": {Limit: 1, Queue: 1, MaxWait: 5 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := hedging()
+				p.Bulkhead, p.Timeout = &queue, timeout.Off()
+				k := newKit(t, p)
+				held := laneSteps(after(time.Second, func(context.Context) error { return nil }))
+				var calls sync.WaitGroup
+				calls.Go(func() {
+					_, err := holdfast.Do(t.Context(), k, read, held.call)
+					require.NoError(t, err)
+				})
+				synctest.Wait()
+				_, err := holdfast.Do(t.Context(), k, read, held.call)
+				require.ErrorIs(t, err, bulkhead.ErrFull)
+				require.NotErrorIs(t, err, context.Canceled)
+				calls.Wait()
+				require.Equal(t, 1, held.hits)
+			})
+		})
+	}
+}
+
 // R10: a hedge does not stand in the bulkhead's queue, and a token is not spent
 // on one that cannot be sent.
 func TestR10_AHedgeThatIsNotSentCostsNothing(t *testing.T) {

@@ -75,8 +75,9 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 	if c.bulkhead != nil { // Bulkhead(
 		if !a.permit.Try(c.bulkhead, c.outerBulkhead) {
 			if err := c.queue(ctx, bounded, a); err != nil {
+				refusal := turnedAway(ctx, err) // first: giving up ends the context of an attempt in a race
 				a.giveUp(ctx)
-				return nil, turnedAway(ctx, err)
+				return nil, refusal
 			}
 		}
 	}

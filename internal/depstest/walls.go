@@ -38,6 +38,7 @@ var layers = map[string]layer{
 	"internal":          tools,
 	"internal/memnet":   testSupport,
 	"internal/depstest": testSupport,
+	"internal/chaos":    testSupport,
 
 	"breaker":             parts,
 	"breaker/breakertest": testSupport,

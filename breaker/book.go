@@ -181,7 +181,10 @@ func (b *Breaker) bookCallLocked(ep *episode, end result, now mono.Instant) bool
 
 // trip opens b because of ep, the present and closed episode; b.mu is held.
 func (b *Breaker) trip(ep *episode, why Reason, asked time.Duration, now mono.Instant) {
-	b.open(ep, why, 1, ep.rules.spread(), at(now), asked)
+	next := b.open(ep, why, 1, ep.rules.spread(), at(now), asked)
+	if next.rules.fleet != nil {
+		b.shareOpening(next, mono.Now())
+	}
 }
 
 // bookLate is book for a ticket of ep, which is over: the result counts if only

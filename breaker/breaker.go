@@ -26,6 +26,8 @@ type more struct {
 	probesOK, probesFailed, probesExpired, probesOther atomic.Uint64
 	refused                                            [causes]stripe.Counter
 
+	standing
+
 	// Events not yet delivered, and whether somebody is at it; see deliver.
 	events     []func()
 	delivering bool
@@ -100,7 +102,12 @@ func (b *Breaker) Name() string { return b.key }
 // It takes no lock and allocates nothing while the breaker is closed or open.
 func (b *Breaker) Allow() (Ticket, error) {
 	ep := b.now.Load()
-	if ep.flags.Load()&(rampFlag|timedFlag) == 0 && !ep.over() {
+	flags := ep.flags.Load() & (rampFlag | timedFlag | sharedFlag)
+	if flags == 0 && !ep.over() {
+		return Ticket{b: b, ep: ep}, nil
+	}
+	if flags == sharedFlag && !ep.over() {
+		ep.rules.fleet.touch()
 		return Ticket{b: b, ep: ep}, nil
 	}
 	return b.allow(mono.Now(), false)
@@ -109,7 +116,7 @@ func (b *Breaker) Allow() (Ticket, error) {
 // AllowAt is Allow for a caller that has read the clock.
 func (b *Breaker) AllowAt(now mono.Instant) (Ticket, error) {
 	ep := b.now.Load()
-	if ep.stall == nil && ep.flags.Load()&rampFlag == 0 && !ep.over() {
+	if ep.stall == nil && ep.flags.Load()&(rampFlag|sharedFlag) == 0 && !ep.over() {
 		return Ticket{b: b, ep: ep, at: now}, nil
 	}
 	return b.allow(now, false)
@@ -126,6 +133,9 @@ func (b *Breaker) ProbeAt(now mono.Instant) (Ticket, error) { return b.allow(now
 func (b *Breaker) allow(now mono.Instant, forced bool) (Ticket, error) {
 	for {
 		ep := b.present()
+		if f := ep.rules.fleet; f != nil {
+			f.touch()
+		}
 		switch ep.state() {
 		case Closed, Disabled:
 			s, slot := ep.stall, int64(0)
@@ -148,10 +158,16 @@ func (b *Breaker) allow(now mono.Instant, forced bool) (Ticket, error) {
 			if now < ep.out.until && !forced {
 				return b.refuse(ep, CauseOpen)
 			}
+			if ep.rules.fleet != nil {
+				return b.seek(ep, now, forced)
+			}
 			if id, next := b.halfOpen(ep, now, forced); id != 0 {
 				return Ticket{b: b, ep: next, at: now, mark: probeMark(id)}, nil
 			}
 		case HalfOpen:
+			if ep.rules.fleet != nil {
+				return b.seek(ep, now, forced)
+			}
 			if id, over := b.takeProbe(ep, now); id != 0 {
 				return Ticket{b: b, ep: ep, at: now, mark: probeMark(id)}, nil
 			} else if !over {

@@ -14,6 +14,7 @@ const (
 	maxConsecutive = 2000
 	maxBuckets     = 1000
 	minRate        = 1e-9
+	maxQuorum      = 1000
 )
 
 // Check returns every fault of the configuration, each named by its field. A
@@ -46,6 +47,10 @@ func (c Config) Check() check.Faults {
 		fs.Add("RampFrom", c.RampFrom, "must be a share between 0 and 1")
 	case c.RampFrom != 0 && c.RampUp == 0:
 		fs.Add("RampFrom", c.RampFrom, "needs RampUp, the length of the ramp")
+	}
+	checkCount(&fs, "Quorum", c.Quorum, maxQuorum)
+	if c.Quorum > 1 && c.LocalOnly {
+		fs.Add("Quorum", c.Quorum, "is a number of workers, of which LocalOnly leaves one")
 	}
 	if int(c.Scope) >= len(scopeNames) {
 		fs.Add("Scope", c.Scope, "must be PerTarget, PerMethod or TwoLevel")

@@ -101,8 +101,18 @@ type Config struct {
 	CountThrottled bool
 
 	// Shadow makes the breaker measure, change its state and report as ever,
-	// but refuse nothing.
+	// but refuse nothing. It shares nothing with a fleet.
 	Shadow bool
+
+	// LocalOnly keeps the state of a breaker of a [Fleet] to this process: it
+	// neither tells the others nor hears of them. Without a fleet it says
+	// nothing.
+	LocalOnly bool
+
+	// Quorum is how many workers of a [Fleet] must be in trouble before the
+	// others open too. Until then each that is opens by itself. Zero is 1.
+	// Without a fleet it says nothing.
+	Quorum int
 
 	// Hooks are told what happens. Zero is none.
 	Hooks Hooks

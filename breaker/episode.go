@@ -44,10 +44,11 @@ const (
 
 // The flags.
 const (
-	rampFlag  = 1 << iota // only a share is admitted
-	timedFlag             // a ticket needs the time of its admission
-	booksFlag             // a success changes something even if there is no row
-	judgeFlag             // a success may open: the Config has changed
+	rampFlag   = 1 << iota // only a share is admitted
+	timedFlag              // a ticket needs the time of its admission
+	booksFlag              // a success changes something even if there is no row
+	judgeFlag              // a success may open: the Config has changed
+	sharedFlag             // an admission tells the fleet that the breaker is in use
 )
 
 // newClosed sets ep up as a closed or disabled episode that begins at now.
@@ -68,6 +69,9 @@ func newClosed(ep *episode, r *rules, state State, now mono.Instant) {
 	}
 	if r.timed || r.kind != noWindow {
 		flags |= booksFlag
+	}
+	if r.fleet != nil {
+		flags |= sharedFlag
 	}
 	ep.flags.Store(flags)
 }

@@ -88,9 +88,15 @@ func (b *Breaker) leaseLeft(ep *episode, now mono.Instant) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	present := b.now.Load()
-	if present.generation() != ep.generation() || len(present.out.leases) == 0 {
+	if present.generation() != ep.generation() {
 		return 0
 	}
 	leases := present.out.leases
+	if len(leases) == 0 {
+		if hold := present.out.share.hold; hold != 0 {
+			return max(hold.Sub(now), 0) // of another worker
+		}
+		return 0
+	}
 	return max(leases[firstEnd(leases)].end.Sub(now), 0)
 }

@@ -24,6 +24,7 @@ const OverflowKey = "overflow"
 // one.
 type Group struct {
 	rules   atomic.Pointer[rules]
+	fleet   *Fleet
 	keys    *keyed.Registry[*Breaker]
 	before  uint64 // evictions of the group whose place it took, and what that left out
 	max     int
@@ -33,7 +34,9 @@ type Group struct {
 
 // NewGroup returns an empty group of at most maxKeys breakers; 0 is
 // DefaultMaxKeys. It returns an error that names every fault of c.
-func NewGroup(c Config, maxKeys int) (*Group, error) {
+func NewGroup(c Config, maxKeys int) (*Group, error) { return makeGroup(c, maxKeys, nil) }
+
+func makeGroup(c Config, maxKeys int, f *Fleet) (*Group, error) {
 	faults := c.Check()
 	if c.IsOff() {
 		faults.Add("Config", nil, "is switched off; there are no breakers to make")
@@ -44,20 +47,40 @@ func NewGroup(c Config, maxKeys int) (*Group, error) {
 	if err := faults.Err("breaker"); err != nil {
 		return nil, err
 	}
-	return emptyGroup(compile(c), maxKeys), nil
+	return emptyGroup(f.compile(c), maxKeys, f), nil
 }
 
-func emptyGroup(r *rules, maxKeys int) *Group {
-	g := &Group{max: maxKeys}
+func emptyGroup(r *rules, maxKeys int, f *Fleet) *Group {
+	g := &Group{max: maxKeys, fleet: f}
 	g.rules.Store(r)
 	g.keys = keyed.New(keyed.Options[*Breaker]{
 		Max:         maxKeys,
-		New:         func(key string) *Breaker { return newBreaker(key, g.rules.Load(), mono.Now()) },
+		New:         g.make,
 		Idle:        func(b *Breaker) bool { return !g.left.Load() && b.dispensable(mono.Now()) },
 		Evicted:     func(_ string, b *Breaker) { b.retire(g) },
 		OverflowKey: OverflowKey,
 	})
+	f.add(g)
 	return g
+}
+
+// make returns a new breaker for key.
+func (g *Group) make(key string) *Breaker {
+	now := mono.Now()
+	b := newBreaker(key, g.rulesOf(key, g.rules.Load()), now)
+	b.rejoin(now)
+	return b
+}
+
+// rulesOf returns r for the breaker of key: the one that many keys share is no
+// affair of other workers.
+func (g *Group) rulesOf(key string, r *rules) *rules {
+	if key != OverflowKey || r.fleet == nil {
+		return r
+	}
+	alone := *r
+	alone.fleet = nil
+	return &alone
 }
 
 // For returns the breaker for key, a new one if there is none. Ask for each

@@ -107,6 +107,9 @@ func (b *Breaker) change(old, next *episode, why Reason, note string) {
 		old.rules.pause()
 	}
 	old.sum.Or(dead)
+	if old.rules.fleet != nil && old.state() == HalfOpen {
+		b.unlockProbes(old)
+	}
 	next.follow(old, 1)
 	if next.out != nil {
 		next.out.err.why = why

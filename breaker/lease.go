@@ -13,6 +13,7 @@ type lease struct {
 	end      mono.Instant
 	length   time.Duration
 	took     time.Duration // to the answer
+	lock     lock          // of the fleet, if there is one
 }
 
 // takeProbe takes a free slot of the half-open episode ep. It returns id 0 if
@@ -30,7 +31,7 @@ func (b *Breaker) takeProbe(ep *episode, now mono.Instant) (id uint32, over bool
 		b.unlock()
 		return 0, false
 	}
-	id = ep.out.lend(ep.rules, now)
+	id = ep.out.lend(ep.rules, now, lock{})
 	b.unlockKeeping(ep, id)
 	return id, false
 }
@@ -45,10 +46,10 @@ func (o *outage) hasRoom(r *rules) bool {
 }
 
 // lend begins a lease.
-func (o *outage) lend(r *rules, now mono.Instant) uint32 {
+func (o *outage) lend(r *rules, now mono.Instant, l lock) uint32 {
 	o.lastID++
 	length := r.cfg.ProbeTimeout
-	o.leases = append(o.leases, lease{id: o.lastID, end: now.Add(length), length: length})
+	o.leases = append(o.leases, lease{id: o.lastID, end: now.Add(length), length: length, lock: l})
 	return o.lastID
 }
 
@@ -108,23 +109,34 @@ func (r *rules) probeSuccess(took time.Duration) ProbeOutcome {
 
 // finish ends lease i with a result dated at date; b.mu is held.
 func (b *Breaker) finish(ep *episode, i int, how ProbeOutcome, took time.Duration, date mono.Instant, asked time.Duration) {
-	o := ep.out
+	o, to, held := ep.out, HalfOpen, ep.out.leases[i].lock
 	o.drop(i)
 	b.countProbe(how)
 	b.queueProbe(ep, how, took)
-	switch how {
-	case ProbeNeutral:
-		return
-	case ProbeSucceeded:
-		o.good++
-	default:
-		o.bad++
+	if how != ProbeNeutral {
+		o.count(how)
+		to = ep.rules.decide(o.good, o.bad)
 	}
-	switch ep.rules.decide(o.good, o.bad) {
-	case Closed:
+	shared := ep.rules.fleet != nil
+	switch {
+	case to == Open:
+		next := b.open(ep, how.reason(), o.nth+1, o.spread, date, asked)
+		if shared {
+			b.shareReopening(next, ep, how, held)
+		}
+	case shared:
+		b.shareEnd(ep, how, to, held, date)
+	case to == Closed:
 		b.close(ep, Closed, ReasonRecovered, date)
-	case Open:
-		b.open(ep, how.reason(), o.nth+1, o.spread, date, asked)
+	}
+}
+
+// count counts a probe that is not neutral.
+func (o *outage) count(how ProbeOutcome) {
+	if how == ProbeSucceeded {
+		o.good++
+	} else {
+		o.bad++
 	}
 }
 
@@ -197,7 +209,11 @@ func (b *Breaker) dropProbe(ep *episode, id uint32) {
 	defer b.unlock()
 	if present := b.now.Load(); present.generation() == ep.generation() {
 		if i := present.out.find(id); i >= 0 {
+			held := present.out.leases[i].lock
 			present.out.drop(i)
+			if present.rules.fleet != nil {
+				b.shareEnd(present, ProbeNeutral, HalfOpen, held, 0)
+			}
 		}
 	}
 }

@@ -104,13 +104,12 @@ func (b *Breaker) lookHalfOpen(ep *episode, now mono.Instant) (sight, bool) {
 		l := o.leases[i]
 		o.leases = slices.Delete(slices.Clone(o.leases), i, i+1)
 		how := l.expired(r)
-		if how == ProbeSucceeded {
-			o.good++
-		} else {
-			o.bad++
-		}
+		o.count(how)
 		switch r.decide(o.good, o.bad) {
 		case Closed:
+			if r.fleet != nil { // not before the store has been asked
+				return sight{state: HalfOpen, ep: ep}, true
+			}
 			return sight{state: Closed, admit: true}, true
 		case Open:
 			until := l.end.Add(r.cooldown(ep.out.nth+1, ep.out.spread, 0))
@@ -120,7 +119,7 @@ func (b *Breaker) lookHalfOpen(ep *episode, now mono.Instant) (sight, bool) {
 			return sight{state: HalfOpen, admit: true}, true
 		}
 	}
-	if o.hasRoom(r) {
+	if r.fleet == nil && o.hasRoom(r) || r.fleet != nil && len(o.leases) == 0 && ep.out.share.free(now) {
 		return sight{state: HalfOpen, admit: true}, true
 	}
 	return sight{state: HalfOpen, ep: ep}, true

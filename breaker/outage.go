@@ -26,6 +26,8 @@ type outage struct {
 
 	ramp ramp
 
+	share share // what a fleet has to do with it
+
 	group *Group // that dropped the breaker, if it is retired
 }
 
@@ -46,24 +48,32 @@ func newStop(b *Breaker, r *rules, state State, why Cause) *episode {
 // spread draws where in the range of the jitter a cooldown lies.
 func (r *rules) spread() float64 { return 2*r.draw() - 1 }
 
-// open begins the nth opening in a row, dated at date; b.mu is held.
-func (b *Breaker) open(old *episode, why Reason, nth int, spread float64, date mono.Instant, asked time.Duration) {
-	next := newStop(b, old.rules, Open, CauseOpen)
-	next.out.nth = nth
-	next.out.since = date
-	next.out.lasts = old.rules.cooldown(nth, spread, asked)
-	next.out.until = date.Add(next.out.lasts)
+// open begins the nth opening in a row, dated at date, and returns it; b.mu is
+// held.
+func (b *Breaker) open(old *episode, why Reason, nth int, spread float64, date mono.Instant, asked time.Duration) *episode {
+	lasts := old.rules.cooldown(nth, spread, asked)
 	if why != ReasonReleased {
 		b.extra().opens.Add(1)
 	}
+	return b.openUntil(old, why, nth, lasts, date, date.Add(lasts))
+}
+
+// openUntil is open with the end of the cooldown given, which may not be all of it.
+func (b *Breaker) openUntil(old *episode, why Reason, nth int, lasts time.Duration, date, until mono.Instant) *episode {
+	next := newStop(b, old.rules, Open, CauseOpen)
+	next.out.nth, next.out.lasts, next.out.since, next.out.until = nth, lasts, date, until
+	if old.rules.fleet != nil {
+		next.out.share.gen = b.extra().generation
+	}
 	b.change(old, next, why, "")
+	return next
 }
 
 // close begins a closed or disabled episode, dated at date; b.mu is held.
 func (b *Breaker) close(old *episode, state State, why Reason, date mono.Instant) {
 	next := &episode{}
 	newClosed(next, old.rules, state, date)
-	if why == ReasonRecovered && old.rules.cfg.RampUp > 0 {
+	if (why == ReasonRecovered || why == ReasonSharedRecovered) && old.rules.cfg.RampUp > 0 {
 		next.startRamp(b, date)
 	}
 	b.change(old, next, why, "")
@@ -77,6 +87,13 @@ func (b *Breaker) halfOpen(ep *episode, now mono.Instant, forced bool) (id uint3
 		b.unlock()
 		return 0, nil
 	}
+	next, id = b.halfOpenLocked(ep, now, lock{})
+	b.unlockKeeping(next, id)
+	return id, next
+}
+
+// halfOpenLocked makes the step to half-open with the first probe; b.mu is held.
+func (b *Breaker) halfOpenLocked(ep *episode, now mono.Instant, l lock) (next *episode, id uint32) {
 	why := ReasonCooldownOver
 	if now < ep.out.until {
 		why = ReasonProbeForced
@@ -85,7 +102,5 @@ func (b *Breaker) halfOpen(ep *episode, now mono.Instant, forced bool) (id uint3
 	next.out.nth, next.out.since = ep.out.nth, now
 	next.out.spread = next.rules.spread()
 	b.change(ep, next, why, "")
-	id = next.out.lend(next.rules, now)
-	b.unlockKeeping(next, id)
-	return id, next
+	return next, next.out.lend(next.rules, now, l)
 }

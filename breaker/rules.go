@@ -45,6 +45,10 @@ type rules struct {
 
 	draw func() float64 // of the jitter, from [0, 1)
 
+	// fleet is what the breakers share their state with, nil if with nobody;
+	// home the fleet they were made for.
+	fleet, home *Fleet
+
 	// pause, which only tests set, is called between the step that decides a
 	// transition and the one that others see, so that they get in between.
 	pause func()

@@ -16,7 +16,7 @@ func (b *Breaker) Update(c Config) error {
 	if err := faults.Err("breaker"); err != nil {
 		return err
 	}
-	b.update(compile(c), mono.Now())
+	b.update(b.now.Load().rules.home.compile(c), mono.Now())
 	return nil
 }
 
@@ -37,13 +37,13 @@ func (g *Group) Update(c Config) error {
 // function that tells them what was found out, such as the end of a lease, and is
 // to be called once the lock is released. c must have no faults.
 func (g *Group) Apply(c Config) (tell func()) {
-	r := compile(c)
+	r := g.fleet.compile(c)
 	g.rules.Store(r) // a breaker made from here on has it
 	var touched []*Breaker
-	for _, b := range g.All() {
+	for key, b := range g.All() {
 		b.mu.Lock()
 		if b.now.Load().state() != retired { // its heir has r already
-			b.turnTo(r, mono.Now())
+			b.turnTo(g.rulesOf(key, r), mono.Now())
 			touched = append(touched, b)
 		}
 		b.mu.Unlock()
@@ -59,7 +59,7 @@ func (g *Group) Apply(c Config) (tell func()) {
 // names. They are in both then; g is for calls that still know it, and drops none
 // of them any more. The totals of the others count as those of evicted ones.
 func (g *Group) Part(keep func(key string) bool) *Group {
-	part := emptyGroup(g.rules.Load(), g.max)
+	part := emptyGroup(g.rules.Load(), g.max, g.fleet)
 	g.left.Store(true)
 	part.keys.Adopt(g.keys, func(key string, _ *Breaker) bool { return keep(key) })
 	part.evicted.absorb(g.Evicted())
@@ -98,6 +98,9 @@ func (b *Breaker) turnTo(r *rules, now mono.Instant) {
 	}
 	next.follow(ep, 0)
 	b.now.Store(next)
+	if ep.rules.fleet == nil {
+		b.rejoinLocked(now)
+	}
 }
 
 // resume returns a closed or disabled episode under r that goes on where ep
@@ -130,6 +133,7 @@ func (o *outage) resume(old *outage) {
 	o.err.note, o.err.why, o.since = old.err.note, old.err.why, old.since
 	o.nth, o.until, o.lasts, o.spread = old.nth, old.until, old.lasts, old.spread
 	o.leases, o.lastID, o.good, o.bad = old.leases, old.lastID, old.good, old.bad
+	o.share = old.share
 }
 
 // sameWindow reports whether the window of one can go on under the other.

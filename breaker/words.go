@@ -106,12 +106,23 @@ const (
 	ReasonDisabled
 	ReasonEnabled
 	ReasonReset
+
+	// ReasonShared, ReasonSharedRecovered: another worker of the fleet opened,
+	// or its probes closed.
+	ReasonShared
+	ReasonSharedRecovered
+
+	// ReasonFleetForced, ReasonFleetReleased: somebody called the method of the
+	// [Fleet].
+	ReasonFleetForced
+	ReasonFleetReleased
 )
 
 var reasonNames = []string{
 	"none", "failure_rate", "slow_rate", "failures", "consecutive", "stalled",
 	"cooldown_over", "probe_forced", "probe_failed", "probe_slow", "probe_expired", "recovered",
 	"forced", "released", "disabled", "enabled", "reset",
+	"shared", "shared_recovered", "fleet_forced", "fleet_released",
 }
 
 // String returns the reason in lower snake case.

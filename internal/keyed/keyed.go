@@ -93,6 +93,18 @@ func (r *Registry[V]) For(key string, now mono.Instant) V {
 	return r.insert(key, tick)
 }
 
+// Peek returns the value of key if there is one. It is no use of it. A value
+// that is not there is made, if ever, after Peek has returned.
+func (r *Registry[V]) Peek(key string) (v V, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, ok := r.byKey.Load(key)
+	if !ok {
+		return v, false
+	}
+	return e.(*entry[V]).v, true
+}
+
 // All ranges over the keys and values held when it is called, in no order, and
 // over the overflow value if there is one.
 func (r *Registry[V]) All() iter.Seq2[string, V] {

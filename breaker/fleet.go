@@ -1,0 +1,299 @@
+package breaker
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// Sharing says how the breakers of this process share their state with those of
+// other workers. Zero fields but Store are their documented defaults.
+type Sharing struct {
+	// Store is where the state is. It must not be nil.
+	Store Store
+
+	// Space names the fleet: workers that give the same name to the same store
+	// share. In a kit zero is the kit's name; elsewhere "holdfast".
+	Space string
+
+	// Worker names this process among the others and must differ from theirs.
+	// Zero is made of the host's name and chance.
+	Worker string
+
+	// Refresh is the age at which the local knowledge is read anew, if breakers
+	// are in use. Zero is 2 s.
+	Refresh time.Duration
+
+	// Timeout is how long the store may take to answer, and so the longest that
+	// a call waits which is about to be a probe. Zero is 100 ms.
+	Timeout time.Duration
+
+	// Push listens for changes, if the store can tell them, so that an opening
+	// reaches this worker in milliseconds and not with the next refresh.
+	Push bool
+
+	// Health is called when the store fails, with its error, and with nil when
+	// it answers again. It must not block. Nil is none.
+	Health func(error)
+}
+
+// The defaults of Sharing.
+const (
+	defaultSpace   = "holdfast"
+	defaultRefresh = 2 * time.Second
+	defaultTimeout = 100 * time.Millisecond
+)
+
+// Check returns every fault of s, each named by its field.
+func (s Sharing) Check() check.Faults {
+	var fs check.Faults
+	if s.Store == nil {
+		fs.Add("Store", nil, "must not be nil; without a store there is nothing to share")
+	}
+	checkTime(&fs, "Refresh", s.Refresh)
+	checkTime(&fs, "Timeout", s.Timeout)
+	s = s.withDefaults()
+	if s.Refresh > 0 && s.Timeout > s.Refresh {
+		fs.Add("Timeout", s.Timeout, "must not exceed Refresh = %v", s.Refresh)
+	}
+	return fs
+}
+
+func (s Sharing) withDefaults() Sharing {
+	if s.Space == "" {
+		s.Space = defaultSpace
+	}
+	if s.Worker == "" {
+		host, _ := os.Hostname()
+		s.Worker = host + "-" + rand.Text()[:8]
+	}
+	def(&s.Refresh, defaultRefresh)
+	def(&s.Timeout, defaultTimeout)
+	return s
+}
+
+// Fleet is this process's part in a fleet of workers: what it knows of the
+// store's records, and the breakers that act on it. It needs no closing: it has
+// no goroutine and no timer while its breakers are not in use.
+//
+// Breakers never wait for the store, but for one case: a call that is about to
+// be a probe asks for the fleet's lock first and waits for at most
+// Sharing.Timeout. A store that does not answer leaves the breakers to their own
+// knowledge.
+type Fleet struct {
+	used atomic.Uint32 // a breaker was, since the last refresh
+	_    [60]byte      // the word above is read for every call
+
+	Sharing
+
+	down     atomic.Bool   // the store does not answer: only a refresh asks it
+	revision atomic.Uint64 // all up to it has been taken in
+	era      atomic.Uint32 // goes up when the store has lost what it had
+	inFlight atomic.Int32
+	claims   atomic.Uint64
+	stats    fleetStats
+
+	mu      sync.Mutex
+	groups  []weak.Pointer[Group]
+	singles map[string][]weak.Pointer[Breaker]
+	mark    Mark
+	known   map[string]known    // live records
+	unsaved map[string]*Breaker // opened here, and the store does not know
+	cycle   cycle
+	errands errands
+}
+
+// known is a record as it was read at a moment.
+type known struct {
+	Record
+	era uint32
+	at  mono.Instant
+}
+
+// Join makes this process a worker of a fleet. It reads what the fleet knows
+// first, for at most s.Timeout; a store that does not answer is no error. The
+// error names every fault of s.
+func Join(s Sharing) (*Fleet, error) {
+	if err := s.Check().Err("breaker"); err != nil {
+		return nil, err
+	}
+	f := &Fleet{
+		Sharing: s.withDefaults(),
+		singles: map[string][]weak.Pointer[Breaker]{},
+		known:   map[string]known{},
+		unsaved: map[string]*Breaker{},
+	}
+	f.refresh()
+	f.cycle.due = mono.Now().Add(f.Refresh)
+	return f, nil
+}
+
+// Group is [NewGroup] for breakers that share their state. A nil fleet makes a
+// group that shares nothing. A key must mean the same in all groups of a fleet;
+// the breaker that keys share when the group is full is this process's alone.
+func (f *Fleet) Group(c Config, maxKeys int) (*Group, error) { return makeGroup(c, maxKeys, f) }
+
+// add has f deliver what it hears to a group.
+func (f *Fleet) add(g *Group) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.groups = append(compact(f.groups), weak.Make(g))
+}
+
+// Breaker is [New] for a breaker that shares its state. A nil fleet makes one
+// that shares nothing.
+func (f *Fleet) Breaker(name string, c Config) (*Breaker, error) {
+	b, err := New(name, c)
+	if err != nil || f == nil {
+		return b, err
+	}
+	b = newBreaker(name, f.compile(c), mono.Now())
+	f.mu.Lock()
+	f.singles[name] = append(compact(f.singles[name]), weak.Make(b))
+	f.mu.Unlock()
+	b.rejoin(mono.Now())
+	return b, nil
+}
+
+// compile makes rules for the breakers of f, which may be nil.
+func (f *Fleet) compile(c Config) *rules {
+	r := compile(c)
+	r.home = f
+	if !c.LocalOnly && !c.Shadow {
+		r.fleet = f
+	}
+	return r
+}
+
+func compact[T any](list []weak.Pointer[T]) []weak.Pointer[T] {
+	kept := list[:0]
+	for _, p := range list {
+		if p.Value() != nil {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// each calls do for the breakers of key that there are.
+func (f *Fleet) each(key string, do func(*Breaker)) {
+	f.mu.Lock()
+	groups := f.groups
+	singles := f.singles[key]
+	f.mu.Unlock()
+	for _, p := range groups {
+		if g := p.Value(); g != nil {
+			if b, ok := g.keys.Peek(key); ok {
+				do(b)
+			}
+		}
+	}
+	for _, p := range singles {
+		if b := p.Value(); b != nil {
+			do(b)
+		}
+	}
+}
+
+// deliver hands a record to the breakers of its key.
+func (f *Fleet) deliver(rec *Record, now mono.Instant) {
+	f.each(rec.Key, func(b *Breaker) {
+		b.mu.Lock()
+		defer b.unlock()
+		b.adopt(rec, now)
+	})
+}
+
+// ForceOpen forces the circuit of key open in the whole fleet until Release: in
+// this worker at once, in the others once they have heard of it. It is apart
+// from [Breaker.ForceOpen], which is this process's alone: a breaker is open
+// while either holds, and each is ended by its own release only. It waits for
+// the store and returns its error; then nothing is forced.
+func (f *Fleet) ForceOpen(ctx context.Context, key, reason string) error {
+	return f.order(ctx, key, Order{Do: ForceNow, Note: reason})
+}
+
+// Release ends a ForceOpen of the fleet: the circuit is open for a full first
+// cooldown of the Config that this process has for key, or the default one. If
+// it is not forced open nothing happens.
+func (f *Fleet) Release(ctx context.Context, key string) error {
+	o := Order{Do: ForceOver}
+	r := compile(Config{})
+	f.each(key, func(b *Breaker) { r = b.now.Load().rules })
+	o.Nth, o.Reason, o.Cooldown = 1, ReasonFleetReleased, r.cooldown(1, r.spread(), 0)
+	o.Left = o.Cooldown
+	return f.order(ctx, key, o)
+}
+
+// forceKept is how long the record of a forced circuit outlives the last worker
+// that is in use.
+const forceKept = 7 * 24 * time.Hour
+
+func (f *Fleet) order(ctx context.Context, key string, o Order) error {
+	o.Worker, o.Keep, o.Known = f.Worker, forceKept, f.revision.Load()
+	rec, err := f.Store.Force(ctx, f.Space, key, o)
+	if err != nil {
+		return err
+	}
+	now := mono.Now()
+	f.remember(&rec, now)
+	f.deliver(&rec, now)
+	return nil
+}
+
+// remember keeps a record for breakers of its key that are made later.
+func (f *Fleet) remember(rec *Record, now mono.Instant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k, had := f.known[rec.Key]
+	era := f.era.Load()
+	switch {
+	case had && k.era == era && k.Revision > rec.Revision:
+	case !had && rec.Epoch == f.mark.Epoch && rec.Revision <= f.mark.Revision:
+	case rec.live():
+		f.known[rec.Key] = known{*rec, era, now}
+	default:
+		delete(f.known, rec.Key)
+	}
+}
+
+// recall returns what is known of a live record, as of now.
+func (f *Fleet) recall(key string, now mono.Instant) (Record, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k, ok := f.known[key]
+	if !ok {
+		return Record{}, false
+	}
+	since := max(now.Sub(k.at), 0)
+	if k.Keep <= since {
+		return Record{}, false
+	}
+	k.Left, k.Lease, k.Age = max(k.Left-since, 0), max(k.Lease-since, 0), k.Age+since
+	return k.Record, true
+}
+
+// lostData notes that the store has an older record than it had, and has all be
+// read anew.
+func (f *Fleet) lostData() {
+	f.era.Add(1)
+	f.mu.Lock()
+	f.mark = Mark{}
+	f.mu.Unlock()
+	f.wake()
+}
+
+func (f *Fleet) token() string {
+	return f.Worker + "/" + strconv.FormatUint(f.claims.Add(1), 10)
+}

@@ -1,0 +1,320 @@
+package breaker
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// cycle is the state of the refreshes, guarded by Fleet.mu: at any time there is
+// at most one timer or one refresh. It ends when nothing was used since the last
+// one, and the next use begins it again.
+type cycle struct {
+	running    bool // there is a timer or a refresh
+	refreshing bool
+	woken      bool // a change was announced, or the store is suspect
+	timer      *time.Timer
+	due        mono.Instant // of the next refresh, if anything is used
+	last       mono.Instant // end of the last refresh
+	used       mono.Instant // when the last use was found
+	failing    mono.Instant // since when, if fails > 0
+	fails      int
+	count      int // refreshes since all records were read
+
+	watching bool
+	unwatch  context.CancelFunc
+}
+
+const (
+	// wholeEvery is after how many refreshes all records are read and not only
+	// what has changed: a store that failed over to an older copy of itself may
+	// have lost changes in the middle.
+	wholeEvery = 64
+
+	// A store that has not answered for patience is asked less and less often,
+	// at last every longestPause.
+	patience     = time.Minute
+	longestPause = 15 * time.Second
+
+	// watchIdle is how long it listens for changes while nothing is used.
+	watchIdle = 30 * time.Second
+
+	// What was announced is read at once, but at most so many times in a
+	// refresh interval.
+	wakesPerRefresh = 10
+)
+
+// touch notes that a breaker is in use.
+func (f *Fleet) touch() {
+	if f.used.Load() == 0 {
+		f.use()
+	}
+}
+
+func (f *Fleet) use() {
+	f.used.Store(1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c := &f.cycle; !c.running {
+		f.schedule(c.due)
+	}
+	f.watch()
+}
+
+// schedule has the next tick at an instant; f.mu is held.
+func (f *Fleet) schedule(due mono.Instant) {
+	c := &f.cycle
+	c.running, c.due = true, due
+	wait := max(due.Sub(mono.Now()), 0)
+	if c.timer == nil {
+		c.timer = time.AfterFunc(wait, f.tick)
+	} else {
+		c.timer.Reset(wait)
+	}
+}
+
+// wake brings the next refresh forward.
+func (f *Fleet) wake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := &f.cycle
+	if c.woken = true; !c.refreshing {
+		f.schedule(f.wakeAt())
+	}
+}
+
+func (f *Fleet) wakeAt() mono.Instant {
+	return max(mono.Now(), f.cycle.last.Add(f.Refresh/wakesPerRefresh))
+}
+
+// tick is the timer's function.
+func (f *Fleet) tick() {
+	f.mu.Lock()
+	c, now := &f.cycle, mono.Now()
+	switch used := f.used.Swap(0) != 0; {
+	case c.refreshing:
+		f.mu.Unlock()
+		return
+	case used:
+		c.used = now
+	case c.woken:
+	case c.watching && now.Sub(c.used) < watchIdle:
+		f.schedule(now.Add(f.Refresh))
+		f.mu.Unlock()
+		return
+	default:
+		c.running = false
+		if c.watching {
+			c.unwatch()
+		}
+		f.mu.Unlock()
+		return
+	}
+	c.woken, c.refreshing = false, true
+	f.mu.Unlock()
+
+	defer func() { // also if a hook ends the goroutine
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		c.refreshing = false
+		c.last = mono.Now()
+		due := c.last.Add(f.pause())
+		if c.woken && c.fails == 0 {
+			due = f.wakeAt()
+		}
+		f.schedule(due)
+	}()
+	f.refresh()
+}
+
+// pause returns how long it is to the next refresh; f.mu is held. Workers that
+// began together drift apart.
+func (f *Fleet) pause() time.Duration {
+	p, c := f.Refresh, &f.cycle
+	if c.fails > 0 {
+		if over := mono.Now().Sub(c.failing) - patience; over > 0 {
+			p = max(p, min(over/4, longestPause))
+		}
+	}
+	return p - time.Duration(rand.Int64N(int64(p)/10+1))
+}
+
+// refresh reads what has changed and takes it in.
+func (f *Fleet) refresh() {
+	f.mu.Lock()
+	c := &f.cycle
+	after := f.mark
+	if c.count++; c.count >= wholeEvery {
+		after = Mark{}
+	}
+	f.mu.Unlock()
+
+	var news Changes
+	for first, more := true, true; more; first = false {
+		ch, err := ask(f, func(ctx context.Context) (Changes, error) { return f.Store.Changes(ctx, f.Space, after) })
+		if err != nil {
+			f.failed(err)
+			return
+		}
+		if first || ch.Epoch != news.Epoch { // or all began anew between two pages
+			news = Changes{Whole: ch.Whole}
+		}
+		news.Mark, news.Records = ch.Mark, append(news.Records, ch.Records...)
+		after, more = ch.Mark, ch.More && len(ch.Records) > 0
+	}
+	f.take(&news, mono.Now())
+	f.answers()
+	f.resend()
+}
+
+// take brings the local knowledge and the breakers up to what was read.
+func (f *Fleet) take(news *Changes, now mono.Instant) {
+	f.mu.Lock()
+	old := f.mark
+	anew := news.Epoch != old.Epoch || news.Revision < old.Revision
+	if anew {
+		f.era.Add(1) // what was known before is no measure any more
+	}
+	era := f.era.Load()
+	var deliver []*Record
+	listed := make(map[string]bool, len(news.Records))
+	for i := range news.Records {
+		rec := &news.Records[i]
+		k, had := f.known[rec.Key]
+		switch {
+		case had && k.era == era && k.Revision > rec.Revision:
+			listed[rec.Key] = true // an answer to this worker was quicker
+			continue
+		case rec.live():
+			listed[rec.Key] = true
+			f.known[rec.Key] = known{*rec, era, now}
+		default:
+			delete(f.known, rec.Key)
+			if !had && (anew || rec.Revision <= old.Revision) {
+				continue // it closed before anybody here knew
+			}
+		}
+		deliver = append(deliver, rec)
+	}
+	var lost []known
+	if news.Whole {
+		f.cycle.count = 0
+		for key, k := range f.known {
+			if !listed[key] {
+				delete(f.known, key)
+				lost = append(lost, k)
+			}
+		}
+	}
+	f.mark = news.Mark
+	f.mu.Unlock()
+
+	for _, rec := range deliver {
+		f.aside(func() { f.deliver(rec, now) })
+	}
+	for i := range lost {
+		f.missed(&lost[i].Record, anew, now)
+	}
+	// Only now: what a breaker finds from here on is newer.
+	f.revision.Store(news.Revision)
+}
+
+// missed deals with a record that was there and is not any more. It says nothing
+// about the circuit: what is open here stays open, and is written again. A
+// forced circuit that is missing from a store which lost its data is forced
+// again; if the store has kept the others, it was released so long ago that the
+// record of that has expired.
+func (f *Fleet) missed(rec *Record, anew bool, now mono.Instant) {
+	f.each(rec.Key, func(b *Breaker) { f.holds(rec.Key, b) })
+	switch {
+	case rec.Forced && anew:
+		f.post(errand{
+			do: func(ctx context.Context) (Record, error) {
+				return f.Store.Force(ctx, f.Space, rec.Key, Order{
+					Opening: Opening{Worker: f.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceAgain, Note: rec.Note,
+				})
+			},
+			done: func(now *Record, err error) {
+				if err == nil {
+					f.deliver(now, mono.Now())
+				}
+			},
+			due: now.Add(f.Timeout),
+		})
+	case rec.Forced:
+		over := Record{Key: rec.Key, Mark: Mark{rec.Epoch, rec.Revision + 1}}
+		f.aside(func() { f.deliver(&over, now) })
+	}
+}
+
+// keepForced has records of forced circuits kept that would expire in the second
+// half of their time. One worker in so many does it.
+func (f *Fleet) keepForced(now mono.Instant) {
+	f.mu.Lock()
+	var keys []string
+	for key, k := range f.known {
+		if k.Forced && k.Keep-now.Sub(k.at) < forceKept/2 && rand.IntN(16) == 0 {
+			keys = append(keys, key)
+		}
+	}
+	f.mu.Unlock()
+	for _, key := range keys {
+		f.post(errand{
+			do: func(ctx context.Context) (Record, error) {
+				return f.Store.Force(ctx, f.Space, key, Order{
+					Opening: Opening{Worker: f.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceKept,
+				})
+			},
+			done: func(*Record, error) {},
+			due:  now.Add(f.Timeout),
+		})
+	}
+}
+
+// answers notes that the store has answered a refresh.
+func (f *Fleet) answers() {
+	f.stats.refreshes.Add(1)
+	f.mu.Lock()
+	f.cycle.fails = 0
+	f.mu.Unlock()
+	if f.down.Swap(false) && f.Health != nil {
+		f.aside(func() { f.Health(nil) })
+	}
+	f.keepForced(mono.Now())
+}
+
+// failed notes that a refresh has failed. Until one succeeds the store is asked
+// nothing else.
+func (f *Fleet) failed(err error) {
+	f.stats.fail(err)
+	f.mu.Lock()
+	if c := &f.cycle; c.fails == 0 {
+		c.failing = mono.Now()
+	}
+	f.cycle.fails++
+	f.mu.Unlock()
+	if !f.down.Swap(true) && f.Health != nil {
+		f.aside(func() { f.Health(err) })
+	}
+}
+
+// suspect notes that the store has failed at something else than a refresh, and
+// has one find out.
+func (f *Fleet) suspect(err error) {
+	f.stats.fail(err)
+	f.wake()
+}
+
+// aside does on a goroutine that is not a caller's what may run a user's
+// function: if it panics the process goes on.
+func (f *Fleet) aside(do func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			f.stats.fail(fmt.Errorf("breaker: a function called by a fleet panicked: %v", v))
+		}
+	}()
+	do()
+}

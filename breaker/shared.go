@@ -1,0 +1,389 @@
+package breaker
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// standing is what a breaker knows of its record in the store; guarded by
+// Breaker.mu.
+type standing struct {
+	era        uint32 // of the fleet's, in which revision means something
+	asking     bool   // a call asks for the lock of a probe
+	revision   uint64 // of the record that was taken over last
+	generation uint64 // of the same: what it said was done, or is known better here
+}
+
+// share is what a fleet has to do with an episode that refuses; guarded by
+// Breaker.mu where it changes.
+type share struct {
+	gen   uint64 // generation of the record that the opening rests on
+	known uint64 // revision that was known when it opened
+	alone bool   // the opening is this worker's own affair
+	ahead bool   // it follows a failed probe of which the store does not know
+
+	// Half-open: the store is being told of a probe's end, to which it may say
+	// that the circuit is closed; and another worker has the lock until hold.
+	settling bool
+	hold     mono.Instant
+
+	forces forces
+}
+
+// free reports whether a call may ask for the lock.
+func (s *share) free(now mono.Instant) bool { return !s.settling && (s.hold == 0 || now >= s.hold) }
+
+// lock is the fleet's for one probe.
+type lock struct {
+	token   string
+	granted bool // else the store was silent
+}
+
+// keep is how long the record of an opening is kept: until all who may have
+// something to say about it have said it.
+func (r *rules) keep(left time.Duration) time.Duration {
+	c := &r.cfg
+	const most = 10 * 365 * 24 * time.Hour
+	all := float64(left) + float64(c.MaxCooldown) + float64(c.Window.Span) + 2*float64(c.ProbeTimeout) + float64(time.Minute)
+	return time.Duration(min(all, float64(most)))
+}
+
+// opening tells the store of ep, an open episode.
+func (b *Breaker) opening(ep *episode, now mono.Instant) Opening {
+	o, f := ep.out, ep.rules.fleet
+	const most = 9 * 365 * 24 * time.Hour
+	left := min(max(o.until.Sub(now), 0), most)
+	return Opening{
+		Worker: f.Worker, Reason: o.err.why, Nth: max(o.nth, 1), Cooldown: min(o.lasts, most), Left: left,
+		Quorum: ep.rules.cfg.Quorum, Known: o.share.known, Keep: ep.rules.keep(left),
+	}
+}
+
+// shareOpening tells the fleet of ep, by which b has just opened or is open
+// still; b.mu is held.
+func (b *Breaker) shareOpening(ep *episode, now mono.Instant) {
+	f, m := ep.rules.fleet, b.extra()
+	if ep.out.share.known == 0 {
+		ep.out.share.known = f.revision.Load()
+		if m.era == f.era.Load() {
+			ep.out.share.known = max(ep.out.share.known, m.revision)
+		}
+	}
+	opening := b.opening(ep, now)
+	f.holds(b.key, b)
+	f.post(errand{
+		do:   func(ctx context.Context) (Record, error) { return f.Store.Open(ctx, f.Space, b.key, opening) },
+		done: func(rec *Record, err error) { b.heard(rec, err) },
+		due:  now.Add(f.Timeout),
+	})
+}
+
+// heard takes over the answer to what the store was told.
+func (b *Breaker) heard(rec *Record, err error) {
+	b.mu.Lock()
+	defer b.unlock()
+	if f := b.now.Load().rules.fleet; err == nil && f != nil {
+		f.settled(b.key)
+		b.adopt(rec, mono.Now())
+	}
+}
+
+// seek admits a call as a probe if the fleet lets it. ep is open with its
+// cooldown over, or half-open, or the probe is forced.
+func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, error) {
+	f, m := ep.rules.fleet, b.extra()
+	b.mu.Lock()
+	if b.now.Load() == ep {
+		b.settle(ep, now)
+	}
+	switch {
+	case b.now.Load() != ep:
+		b.unlock()
+		return b.allow(now, forced)
+	case m.asking || ep.state() == HalfOpen && (len(ep.out.leases) > 0 || !ep.out.share.free(now)):
+		b.unlock()
+		return b.refuse(ep, ep.out.err.cause)
+	}
+	m.asking = true
+	revision, era := m.revision, m.era
+	claim := b.claim(ep, now)
+	b.unlock()
+
+	rec, err := f.claim(b.key, claim)
+	now = max(now, mono.Now()) // the wait is not the dependency's
+
+	b.mu.Lock()
+	m.asking = false
+	if err == nil && era == f.era.Load() && rec.Revision < revision {
+		f.lostData()
+	}
+	granted := err == nil && rec.Holder == claim.Token
+	switch {
+	case b.now.Load() != ep:
+		if granted {
+			b.unlockProbe(claim, lock{claim.Token, true})
+		}
+		b.unlock()
+		return b.allow(now, false)
+	case err == nil && !granted:
+		f.stats.held.Add(1)
+		b.adopt(&rec, now)
+		if ep := b.now.Load(); ep.state() == HalfOpen {
+			ep.out.share.hold = now.Add(rec.Lease)
+		}
+		b.unlock()
+		return b.afterHeld(now)
+	case granted:
+		f.stats.granted.Add(1)
+		m.take(f, &rec)
+	default:
+		f.stats.unasked.Add(1)
+	}
+	next, held := ep, lock{claim.Token, granted}
+	var id uint32
+	if ep.state() == Open {
+		next, id = b.halfOpenLocked(ep, now, held)
+		next.out.share = share{gen: ep.out.share.gen, known: ep.out.share.known, alone: ep.out.share.alone}
+	} else {
+		id = ep.out.lend(ep.rules, now, held)
+	}
+	if granted {
+		next.out.share.gen, next.out.share.hold = rec.Generation, 0
+		if rec.Open {
+			next.out.good, next.out.bad, next.out.share.alone = rec.Good, rec.Bad, false
+		}
+	}
+	b.unlockKeeping(next, id)
+	return Ticket{b: b, ep: next, at: now, mark: probeMark(id)}, nil
+}
+
+// afterHeld admits or refuses a call that did not get the lock.
+func (b *Breaker) afterHeld(now mono.Instant) (Ticket, error) {
+	switch ep := b.present(); ep.state() {
+	case Open, HalfOpen, ForcedOpen:
+		return b.refuse(ep, ep.out.err.cause)
+	}
+	return b.allow(now, false) // another worker has closed
+}
+
+// claim is what a probe of ep asks the store for.
+func (b *Breaker) claim(ep *episode, now mono.Instant) Claim {
+	f := ep.rules.fleet
+	return Claim{
+		Opening: b.opening(ep, now), Shared: !ep.out.share.alone, Token: f.token(),
+		Generation: ep.out.share.gen, Lease: ep.rules.cfg.ProbeTimeout + 2*f.Timeout,
+	}
+}
+
+// claim asks the store for the lock of a probe.
+func (f *Fleet) claim(key string, c Claim) (Record, error) {
+	if f.down.Load() {
+		return Record{}, errDown
+	}
+	rec, err := ask(f, func(ctx context.Context) (Record, error) { return f.Store.Probe(ctx, f.Space, key, c) })
+	if err != nil {
+		f.suspect(err)
+		return rec, err
+	}
+	f.remember(&rec, mono.Now())
+	return rec, nil
+}
+
+// settlement is the end of a probe of ep.
+func (b *Breaker) settlement(ep *episode, how ProbeOutcome, to State, held lock) Settlement {
+	c := b.claim(ep, mono.Now())
+	c.Token = held.token
+	return Settlement{Claim: c, Locked: held.granted, Outcome: how, To: to}
+}
+
+func (f *Fleet) settle(key string, s Settlement, done func(*Record, error)) {
+	f.post(errand{
+		do:   func(ctx context.Context) (Record, error) { return f.Store.Settle(ctx, f.Space, key, s) },
+		done: done,
+		due:  mono.Now().Add(f.Timeout),
+	})
+}
+
+// shareReopening tells the fleet that a probe of old has failed, and b is open
+// by ep; b.mu is held.
+func (b *Breaker) shareReopening(ep, old *episode, how ProbeOutcome, held lock) {
+	s := &ep.out.share
+	s.gen, s.known, s.alone, s.ahead = old.out.share.gen, old.out.share.known, old.out.share.alone, true
+	f := ep.rules.fleet
+	if !s.alone {
+		f.holds(b.key, b)
+	}
+	f.settle(b.key, b.settlement(ep, how, Open, held), b.heard)
+}
+
+// shareEnd tells the fleet that a probe has ended, which leaves ep half-open, at
+// least until the store has answered; b.mu is held.
+func (b *Breaker) shareEnd(ep *episode, how ProbeOutcome, to State, held lock, date mono.Instant) {
+	ep.out.share.settling = true
+	f := ep.rules.fleet
+	f.settle(b.key, b.settlement(ep, how, to, held), func(rec *Record, err error) {
+		b.mu.Lock()
+		defer b.unlock()
+		now, present := mono.Now(), b.now.Load()
+		if present.generation() != ep.generation() {
+			if err == nil {
+				b.adopt(rec, now)
+			}
+			return
+		}
+		present.out.share.settling = false
+		recovered := to == Closed && (err != nil || !rec.live())
+		if err == nil && !recovered {
+			b.adopt(rec, now)
+		}
+		switch {
+		case recovered:
+			if err == nil {
+				b.extra().take(f, rec)
+			}
+			b.close(present, Closed, ReasonRecovered, max(date, now))
+		case to == Closed && b.now.Load() == present:
+			// The lock was lost, and with it the right to say so.
+			b.openShared(present, rec, now)
+		}
+	})
+}
+
+// unlockProbes gives back the locks of probes that ep ends with; b.mu is held.
+func (b *Breaker) unlockProbes(ep *episode) {
+	for i := range ep.out.leases {
+		b.unlockProbe(b.claim(ep, mono.Now()), ep.out.leases[i].lock)
+	}
+}
+
+// unlockProbe gives back a lock that nobody will settle; b.mu is held.
+func (b *Breaker) unlockProbe(c Claim, held lock) {
+	c.Token = held.token
+	f := b.now.Load().rules.home
+	f.settle(b.key, Settlement{Claim: c, Locked: held.granted, Outcome: ProbeNeutral, To: HalfOpen}, func(*Record, error) {})
+}
+
+// take notes that a record has been taken over.
+func (m *more) take(f *Fleet, rec *Record) {
+	m.era, m.revision, m.generation = f.era.Load(), rec.Revision, rec.Generation
+}
+
+// rejoin takes over what the fleet knows of b's key already. The hooks are told
+// on another goroutine: its caller may hold a lock.
+func (b *Breaker) rejoin(now mono.Instant) {
+	f := b.now.Load().rules.fleet
+	if f == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.rejoinLocked(now)
+	if m := b.more.Load(); m != nil && len(m.events) > 0 {
+		f.flush(b)
+	}
+}
+
+func (b *Breaker) rejoinLocked(now mono.Instant) {
+	if f := b.now.Load().rules.fleet; f != nil {
+		if rec, ok := f.recall(b.key, now); ok {
+			b.adopt(&rec, now)
+		}
+	}
+}
+
+// adopt brings b in line with its record in the store, as of now; b.mu is held.
+// What is older than what b has heard before is nothing.
+func (b *Breaker) adopt(rec *Record, now mono.Instant) {
+	ep := b.now.Load()
+	f := ep.rules.fleet
+	if f == nil || ep.state() == retired || rec.Mark == (Mark{}) {
+		return
+	}
+	m := b.extra()
+	if m.era == f.era.Load() && rec.Revision < m.revision {
+		return
+	}
+	b.settle(ep, now)
+	ep = b.now.Load()
+	if held := ep.forces(); rec.Forced || held.fleet != nil || held.here != nil {
+		b.adoptForce(ep, held, rec, now)
+		return
+	}
+	if ep.state() == Disabled {
+		return // nothing moves it; Enable takes over what there is then
+	}
+	news := rec.Generation != m.generation
+	m.take(f, rec)
+	switch {
+	case rec.Open && (news || ep.state() == Open):
+		b.openShared(ep, rec, now)
+	case !rec.Open && news:
+		b.closeShared(ep, now)
+	case ep.state() == HalfOpen && rec.Holder == "":
+		ep.out.share.hold = 0
+	}
+}
+
+// adoptForce is adopt where a force plays a part.
+func (b *Breaker) adoptForce(ep *episode, held forces, rec *Record, now mono.Instant) {
+	m, f := b.extra(), ep.rules.fleet
+	switch {
+	case rec.Forced:
+		m.take(f, rec)
+		if held.fleet == nil || *held.fleet != rec.Note {
+			held.fleet = &rec.Note
+			b.force(ep, held, ReasonFleetForced, now)
+		}
+	case held.fleet == nil: // forced here: Release takes over what there is then
+	case held.here != nil:
+		m.take(f, rec)
+		b.force(ep, forces{here: held.here}, ReasonFleetReleased, now)
+	default:
+		m.take(f, rec)
+		lasts := rec.Cooldown
+		if !rec.Open {
+			lasts = ep.rules.cooldown(1, ep.rules.spread(), 0)
+			rec.Left = lasts
+		}
+		b.openUntil(ep, ReasonFleetReleased, max(rec.Nth, 1), lasts, now, now.Add(rec.Left))
+	}
+}
+
+// openShared makes b open as its record is; b.mu is held.
+func (b *Breaker) openShared(ep *episode, rec *Record, now mono.Instant) {
+	until := now.Add(max(rec.Left, rec.Lease))
+	if ep.state() != Open {
+		next := b.openUntil(ep, ReasonShared, rec.Nth, rec.Cooldown, now, until)
+		next.out.share.known = rec.Revision
+		return
+	}
+	o := ep.out
+	if o.share.alone || o.share.ahead && o.share.gen == rec.Generation {
+		until = max(until, o.until)
+	}
+	o.share.ahead = o.share.ahead && o.share.gen == rec.Generation
+	o.share.gen, o.share.alone = rec.Generation, false
+	if d := until.Sub(o.until); d > -nearly && d < nearly || until <= now && o.until <= now {
+		return
+	}
+	next := newStop(b, ep.rules, Open, CauseOpen)
+	next.out.resume(o)
+	next.out.nth, next.out.lasts, next.out.until = rec.Nth, rec.Cooldown, until
+	next.follow(ep, 0)
+	b.now.Store(next)
+}
+
+// nearly is a difference of times that is not worth a correction.
+const nearly = 5 * time.Millisecond
+
+// closeShared closes b since the fleet has recovered; b.mu is held. If b is
+// closed already then the fleet has opened and closed in the meantime: the
+// results before that count no more.
+func (b *Breaker) closeShared(ep *episode, now mono.Instant) {
+	if ep.state() == Closed {
+		ep = b.openUntil(ep, ReasonShared, 1, 0, now, now)
+	}
+	b.close(ep, Closed, ReasonSharedRecovered, now)
+}

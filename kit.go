@@ -21,6 +21,8 @@ type Kit struct {
 	attached []*Hooks            // beside those of the config
 	lists    map[string][]string // of upstreams, by protocol; for Explain
 
+	fleet *breaker.Fleet // nil if the breakers are this process's own
+
 	counting atomic.Pointer[tallies] // nil if nobody counts
 }
 
@@ -35,6 +37,9 @@ func New(c Config) (*Kit, error) {
 	k.now.Store(&edition{})
 	d, faults := k.draft(c)
 	if err := faults.Err("holdfast"); err != nil {
+		return nil, err
+	}
+	if err := k.join(c.Shared); err != nil {
 		return nil, err
 	}
 	k.publish(d)

@@ -25,9 +25,9 @@ func (c *Call) left(ctx context.Context) time.Duration {
 	return left - c.limits.Floor
 }
 
-// bound returns the nearest limit of an attempt that begins now.
-func (c *Call) bound(a *Attempt) timeout.Bound {
-	b := c.total()
+// bound returns the nearest limit of an attempt that begins at now.
+func (c *Call) bound(a *Attempt, now mono.Instant) timeout.Bound {
+	b := c.total(now)
 	if !a.ticket.Probe() {
 		return b.Nearer("Attempt", c.limits.Attempt)
 	}
@@ -36,31 +36,31 @@ func (c *Call) bound(a *Attempt) timeout.Bound {
 		// It was not set, and so is the limit of an attempt: of this method's.
 		b = b.Nearer("Attempt", c.limits.Attempt)
 	}
-	// What an override or the attempts before have left of the time is this
-	// call's own affair.
+	// What an override, the attempts before or the wait for a fleet's lock have
+	// left of the time is this call's own affair.
 	own := c.limits != c.method.timeout.policy
-	a.hasty = b.Limit == "Total" && (own || c.Attempt() > 1) || b.Limit == "Attempt" && own
+	a.hasty = b.Limit == "Total" && (own || c.Attempt() > 1 || now > c.now) || b.Limit == "Attempt" && own
 	return b
 }
 
-// total returns what is left of Total.
-func (c *Call) total() timeout.Bound {
+// total returns what is left of Total at now.
+func (c *Call) total(now mono.Instant) timeout.Bound {
 	if c.limits.Total <= 0 {
 		return timeout.Bound{}
 	}
 	// It is at least a nanosecond: Next saw to it.
-	return timeout.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.end.Sub(c.now), 1)}
+	return timeout.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.end.Sub(now), 1)}
 }
 
 // firstMessage returns the limit on the first message of an attempt that begins
-// now.
-func (c *Call) firstMessage() timeout.Bound {
+// at now.
+func (c *Call) firstMessage(now mono.Instant) timeout.Bound {
 	if c.limits.FirstMessage <= 0 {
 		return timeout.Bound{}
 	}
 	var b timeout.Bound
 	if c.stream {
-		b = c.total()
+		b = c.total(now)
 	}
 	return b.Nearer("FirstMessage", c.limits.FirstMessage)
 }

@@ -57,6 +57,13 @@ type Config struct {
 	// Do, any name. The adapter refuses a key that is no name for its wire.
 	Methods map[string]Policy
 
+	// Shared makes the kit's breakers share their state with those of the other
+	// processes that use the same Store and the same Space, which is Name if it
+	// is empty. New waits for the store for a moment to learn what is open, and
+	// goes on without it if it does not answer. A policy's Breaker.LocalOnly
+	// keeps its breakers out of it. Nil is: this process is by itself.
+	Shared *breaker.Sharing
+
 	// Hooks are told of what the calls do. Kit.Attach adds others.
 	Hooks Hooks
 }
@@ -143,6 +150,7 @@ func (p Policy) check() check.Faults {
 
 func (c Config) clone() Config {
 	c.Default = c.Default.clone()
+	c.Shared = copied(c.Shared)
 	methods := make(map[string]Policy, len(c.Methods))
 	for name, p := range c.Methods {
 		methods[name] = p.clone()
@@ -156,6 +164,9 @@ func (c Config) clone() Config {
 func (c Config) check() check.Faults {
 	var faults check.Faults
 	faults.In("Default", c.Default.check())
+	if c.Shared != nil {
+		faults.In("Shared", c.Shared.Check())
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
 		faults.In(entryField(name), c.Methods[name].check())
 	}

@@ -63,13 +63,17 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 		}
 	}
 
-	bound := c.bound(a) // Timeout(
+	now := c.now
+	if a.ticket.Probe() {
+		now = a.ticket.BeganAt(now) // it may have waited for a fleet's lock
+	}
+	bound := c.bound(a, now) // Timeout(
 	a.bucket, a.tally = c.bucket, c.tally
 	if held {
-		bounded = a.hold(ctx, c.now, bound, c.firstMessage(), c.limits.Idle, c.stream)
+		bounded = a.hold(ctx, now, bound, c.firstMessage(now), c.limits.Idle, c.stream)
 	} else {
-		bounded, a.own = bound.Context(ctx, c.now)
-		a.limit, a.whole, a.until = bound.Limit, bound.Whole, c.now.Add(bound.Left)
+		bounded, a.own = bound.Context(ctx, now)
+		a.limit, a.whole, a.until = bound.Limit, bound.Whole, now.Add(bound.Left)
 	}
 
 	if c.bulkhead != nil { // Bulkhead(

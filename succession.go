@@ -1,9 +1,9 @@
 package holdfast
 
 import (
+	"github.com/holdfast-go/holdfast/breaker"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/internal/keyed"
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -14,7 +14,7 @@ import (
 // those go on whose names it still makes. A layer that is gone leaves none.
 func (k *Kit) takeBreakers(l, old *level, d *draft) {
 	if old.breakers == nil && l.breaker != nil {
-		l.breakers, _ = breaker.NewGroup(k.breakerConfig(l), 0) // which was checked
+		l.breakers, _ = k.fleet.Group(k.breakerConfig(l), 0) // which was checked
 	}
 	if old.breakers == nil {
 		return

@@ -29,7 +29,7 @@ import "reflect"
 // A layer that is switched off, or set by another entry, leaves its state behind,
 // ForceOpen included: put back, it starts closed.
 //
-// Name cannot change; empty stands for the present one. Hooks without any function
+// Name and Shared cannot change; empty and nil stand for the present ones. Hooks without any function
 // leave those of the kit; others take their place whole, for calls that begin then.
 // What [Kit.Attach] has added stays, and what [Kit.Count] counts goes on.
 // Everything else that c leaves out is left out, as for [New]: c is no patch.
@@ -55,6 +55,9 @@ func (k *Kit) update(c Config) (*draft, error) {
 	d, faults := k.draft(c)
 	if name != "" && name != k.name {
 		faults.Add("Name", name, "cannot change: the kit is %q", k.name)
+	}
+	if c.Shared != nil && !k.fleet.Is(k.sharing(*c.Shared)) {
+		faults.Add("Shared", nil, "cannot change: make another kit")
 	}
 	if err := faults.Err("holdfast"); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"reflect"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -136,6 +137,20 @@ func Join(s Sharing) (*Fleet, error) {
 	return f, nil
 }
 
+// Is reports whether f is what Join makes of s; a nil fleet is of nothing. The
+// Health functions are not compared, and a Worker that s leaves out may be any.
+func (f *Fleet) Is(s Sharing) bool {
+	if f == nil {
+		return false
+	}
+	if s.Worker == "" {
+		s.Worker = f.Worker
+	}
+	s = s.withDefaults()
+	return s.Store != nil && reflect.TypeOf(s.Store).Comparable() && s.Store == f.Store &&
+		s.Space == f.Space && s.Worker == f.Worker && s.Refresh == f.Refresh && s.Timeout == f.Timeout && s.Push == f.Push
+}
+
 // Group is [NewGroup] for breakers that share their state. A nil fleet makes a
 // group that shares nothing. A key must mean the same in all groups of a fleet;
 // the breaker that keys share when the group is full is this process's alone.
@@ -177,7 +192,7 @@ func (f *Fleet) compile(c Config) *rules {
 }
 
 func compact[T any](list []weak.Pointer[T]) []weak.Pointer[T] {
-	kept := list[:0]
+	kept := make([]weak.Pointer[T], 0, len(list)+1) // others may be reading list
 	for _, p := range list {
 		if p.Value() != nil {
 			kept = append(kept, p)

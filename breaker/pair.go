@@ -136,6 +136,17 @@ func (p *Pair) ProbeLimit() time.Duration {
 	return a
 }
 
+// BeganAt returns when the attempt was admitted, for a caller who handed in now:
+// it is later if a probe has waited for the lock of a [Fleet].
+func (p *Pair) BeganAt(now mono.Instant) mono.Instant {
+	for _, t := range []*Ticket{&p.first, &p.second} {
+		if t.lease() != 0 {
+			now = max(now, t.at)
+		}
+	}
+	return now
+}
+
 // Done books the end of the attempt on both.
 func (p *Pair) Done(o Outcome) { p.DoneAt(o, mono.Now()) }
 

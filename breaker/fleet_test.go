@@ -345,3 +345,24 @@ func TestD101_RecordsExpire(t *testing.T) {
 		require.Zero(t, store.Keys("holdfast"))
 	})
 }
+
+func TestPush_AnOpeningReachesAllInMilliseconds(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		all := fleetOf(t, 5, store, shared(), push)
+		use(3*time.Second, all...)
+		all[0].fails()
+		time.Sleep(ms)
+		synctest.Wait()
+		states(t, breaker.Open, all)
+
+		// A worker that listens hears of it though it is not in use, for a while.
+		time.Sleep(9 * time.Second)
+		require.NoError(t, all[0].fleet.ForceOpen(t.Context(), "db", "stop"))
+		time.Sleep(ms)
+		synctest.Wait()
+		states(t, breaker.ForcedOpen, all)
+		quiet := all[1].wire.commands.Load()
+		time.Sleep(time.Hour)
+		require.LessOrEqual(t, all[1].wire.commands.Load(), quiet+1, "nothing is asked while nothing is used")
+	})
+}

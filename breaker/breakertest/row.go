@@ -18,15 +18,13 @@ type row struct {
 	reason               breaker.Reason
 	worker               string
 
-	holder     string
-	held       time.Duration // since
-	lease      time.Duration
-	forced     bool
-	note       string
-	reports    map[string]time.Duration // by worker, until when
-	expires    time.Duration
-	changed    bool // since it was loaded; all must hear of it
-	reportOnly bool // changed, but nobody need hear of it
+	holder  string
+	held    time.Duration // since
+	lease   time.Duration
+	forced  bool
+	note    string
+	reports map[string]time.Duration // by worker, until when
+	expires time.Duration
 }
 
 func (r *row) clone() *row {

@@ -19,6 +19,7 @@ type cycle struct {
 	timer      *time.Timer
 	due        mono.Instant // of the next refresh, if anything is used
 	last       mono.Instant // end of the last refresh
+	lastWoken  mono.Instant // end of the last one that did not wait for its time
 	used       mono.Instant // when the last use was found
 	failing    mono.Instant // since when, if fails > 0
 	fails      int
@@ -87,7 +88,11 @@ func (f *Fleet) wake() {
 }
 
 func (f *Fleet) wakeAt() mono.Instant {
-	return max(mono.Now(), f.cycle.last.Add(f.Refresh/wakesPerRefresh))
+	now := mono.Now()
+	if f.cycle.lastWoken == 0 {
+		return now
+	}
+	return max(now, f.cycle.lastWoken.Add(f.Refresh/wakesPerRefresh))
 }
 
 // tick is the timer's function.
@@ -113,6 +118,7 @@ func (f *Fleet) tick() {
 		f.mu.Unlock()
 		return
 	}
+	woken := c.woken
 	c.woken, c.refreshing = false, true
 	f.mu.Unlock()
 
@@ -120,7 +126,9 @@ func (f *Fleet) tick() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		c.refreshing = false
-		c.last = mono.Now()
+		if c.last = mono.Now(); woken {
+			c.lastWoken = c.last
+		}
 		due := c.last.Add(f.pause())
 		if c.woken && c.fails == 0 {
 			due = f.wakeAt()

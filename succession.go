@@ -1,9 +1,9 @@
 package holdfast
 
 import (
-	"github.com/holdfast-go/holdfast/breaker"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/internal/keyed"
 	"github.com/holdfast-go/holdfast/internal/mono"

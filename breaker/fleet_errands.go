@@ -11,6 +11,7 @@ type errand struct {
 	do   func(context.Context) (Record, error)
 	done func(*Record, error) // called once, whatever comes of it
 	due  mono.Instant         // the store is not told later than that
+	must bool                 // it is told though it does not seem to answer
 }
 
 // errands are those not yet done; guarded by Fleet.mu.
@@ -60,7 +61,7 @@ func (f *Fleet) run() {
 		var rec Record
 		err := errDown
 		switch {
-		case f.down.Load():
+		case f.down.Load() && !e.must:
 		case mono.Now() > e.due:
 			err = errSilent
 		default:

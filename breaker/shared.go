@@ -203,6 +203,7 @@ func (f *Fleet) settle(key string, s Settlement, done func(*Record, error)) {
 		do:   func(ctx context.Context) (Record, error) { return f.Store.Settle(ctx, f.Space, key, s) },
 		done: done,
 		due:  mono.Now().Add(f.Timeout),
+		must: s.To == Closed,
 	})
 }
 

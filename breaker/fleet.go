@@ -93,7 +93,7 @@ type Fleet struct {
 	used atomic.Uint32 // a breaker was, since the last refresh
 	_    [60]byte      // the word above is read for every call
 
-	Sharing
+	set Sharing // defaults filled
 
 	down     atomic.Bool   // the store does not answer: only a refresh asks it
 	revision atomic.Uint64 // all up to it has been taken in
@@ -127,13 +127,13 @@ func Join(s Sharing) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{
-		Sharing: s.withDefaults(),
+		set:     s.withDefaults(),
 		singles: map[string][]weak.Pointer[Breaker]{},
 		known:   map[string]known{},
 		unsaved: map[string]*Breaker{},
 	}
 	f.refresh()
-	f.cycle.due = mono.Now().Add(f.Refresh)
+	f.cycle.due = mono.Now().Add(f.set.Refresh)
 	return f, nil
 }
 
@@ -144,11 +144,11 @@ func (f *Fleet) Is(s Sharing) bool {
 		return false
 	}
 	if s.Worker == "" {
-		s.Worker = f.Worker
+		s.Worker = f.set.Worker
 	}
 	s = s.withDefaults()
-	return s.Store != nil && reflect.TypeOf(s.Store).Comparable() && s.Store == f.Store &&
-		s.Space == f.Space && s.Worker == f.Worker && s.Refresh == f.Refresh && s.Timeout == f.Timeout && s.Push == f.Push
+	return s.Store != nil && reflect.TypeOf(s.Store).Comparable() && s.Store == f.set.Store &&
+		s.Space == f.set.Space && s.Worker == f.set.Worker && s.Refresh == f.set.Refresh && s.Timeout == f.set.Timeout && s.Push == f.set.Push
 }
 
 // Group is [NewGroup] for breakers that share their state. A nil fleet makes a
@@ -256,8 +256,8 @@ func (f *Fleet) Release(ctx context.Context, key string) error {
 const forceKept = 7 * 24 * time.Hour
 
 func (f *Fleet) order(ctx context.Context, key string, o Order) error {
-	o.Worker, o.Keep, o.Known = f.Worker, forceKept, f.revision.Load()
-	rec, err := f.Store.Force(ctx, f.Space, key, o)
+	o.Worker, o.Keep, o.Known = f.set.Worker, forceKept, f.revision.Load()
+	rec, err := f.set.Store.Force(ctx, f.set.Space, key, o)
 	if err != nil {
 		return err
 	}
@@ -310,5 +310,5 @@ func (f *Fleet) lostData() {
 }
 
 func (f *Fleet) token() string {
-	return f.Worker + "/" + strconv.FormatUint(f.claims.Add(1), 10)
+	return f.set.Worker + "/" + strconv.FormatUint(f.claims.Add(1), 10)
 }

@@ -26,7 +26,7 @@ func ask[T any](f *Fleet, do func(context.Context) (T, error)) (T, error) {
 		v   T
 		err error
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), f.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), f.set.Timeout)
 	answered := make(chan answer, 1)
 	go func() {
 		a := answer{err: errors.New("breaker: the store panicked")}

@@ -43,9 +43,8 @@ const (
 	// watchIdle is how long it listens for changes while nothing is used.
 	watchIdle = 30 * time.Second
 
-	// What was announced is read at once, but at most so many times in a
-	// refresh interval.
-	wakesPerRefresh = 10
+	// wakeGap is the least time between two reads of what was announced.
+	wakeGap = 200 * time.Millisecond
 )
 
 // touch notes that a breaker is in use.
@@ -92,7 +91,7 @@ func (f *Fleet) wakeAt() mono.Instant {
 	if f.cycle.lastWoken == 0 {
 		return now
 	}
-	return max(now, f.cycle.lastWoken.Add(f.Refresh/wakesPerRefresh))
+	return max(now, f.cycle.lastWoken.Add(min(wakeGap, f.set.Refresh)))
 }
 
 // tick is the timer's function.
@@ -107,7 +106,7 @@ func (f *Fleet) tick() {
 		c.used = now
 	case c.woken:
 	case c.watching && now.Sub(c.used) < watchIdle:
-		f.schedule(now.Add(f.Refresh))
+		f.schedule(now.Add(f.set.Refresh))
 		f.mu.Unlock()
 		return
 	default:
@@ -141,7 +140,7 @@ func (f *Fleet) tick() {
 // pause returns how long it is to the next refresh; f.mu is held. Workers that
 // began together drift apart.
 func (f *Fleet) pause() time.Duration {
-	p, c := f.Refresh, &f.cycle
+	p, c := f.set.Refresh, &f.cycle
 	if c.fails > 0 {
 		if over := mono.Now().Sub(c.failing) - patience; over > 0 {
 			p = max(p, min(over/4, longestPause))
@@ -162,7 +161,7 @@ func (f *Fleet) refresh() {
 
 	var news Changes
 	for first, more := true, true; more; first = false {
-		ch, err := ask(f, func(ctx context.Context) (Changes, error) { return f.Store.Changes(ctx, f.Space, after) })
+		ch, err := ask(f, func(ctx context.Context) (Changes, error) { return f.set.Store.Changes(ctx, f.set.Space, after) })
 		if err != nil {
 			f.failed(err)
 			return
@@ -241,8 +240,8 @@ func (f *Fleet) missed(rec *Record, anew bool, now mono.Instant) {
 	case rec.Forced && anew:
 		f.post(errand{
 			do: func(ctx context.Context) (Record, error) {
-				return f.Store.Force(ctx, f.Space, rec.Key, Order{
-					Opening: Opening{Worker: f.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceAgain, Note: rec.Note,
+				return f.set.Store.Force(ctx, f.set.Space, rec.Key, Order{
+					Opening: Opening{Worker: f.set.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceAgain, Note: rec.Note,
 				})
 			},
 			done: func(now *Record, err error) {
@@ -250,7 +249,7 @@ func (f *Fleet) missed(rec *Record, anew bool, now mono.Instant) {
 					f.deliver(now, mono.Now())
 				}
 			},
-			due: now.Add(f.Timeout),
+			due: now.Add(f.set.Timeout),
 		})
 	case rec.Forced:
 		over := Record{Key: rec.Key, Mark: Mark{rec.Epoch, rec.Revision + 1}}
@@ -272,12 +271,12 @@ func (f *Fleet) keepForced(now mono.Instant) {
 	for _, key := range keys {
 		f.post(errand{
 			do: func(ctx context.Context) (Record, error) {
-				return f.Store.Force(ctx, f.Space, key, Order{
-					Opening: Opening{Worker: f.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceKept,
+				return f.set.Store.Force(ctx, f.set.Space, key, Order{
+					Opening: Opening{Worker: f.set.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceKept,
 				})
 			},
 			done: func(*Record, error) {},
-			due:  now.Add(f.Timeout),
+			due:  now.Add(f.set.Timeout),
 		})
 	}
 }
@@ -288,8 +287,8 @@ func (f *Fleet) answers() {
 	f.mu.Lock()
 	f.cycle.fails = 0
 	f.mu.Unlock()
-	if f.down.Swap(false) && f.Health != nil {
-		f.aside(func() { f.Health(nil) })
+	if f.down.Swap(false) && f.set.Health != nil {
+		f.aside(func() { f.set.Health(nil) })
 	}
 	f.keepForced(mono.Now())
 }
@@ -304,8 +303,8 @@ func (f *Fleet) failed(err error) {
 	}
 	f.cycle.fails++
 	f.mu.Unlock()
-	if !f.down.Swap(true) && f.Health != nil {
-		f.aside(func() { f.Health(err) })
+	if !f.down.Swap(true) && f.set.Health != nil {
+		f.aside(func() { f.set.Health(err) })
 	}
 }
 

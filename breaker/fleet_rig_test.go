@@ -26,6 +26,7 @@ type worker struct {
 	fleet *breaker.Fleet
 	group *breaker.Group
 	moves *moves
+	moved func(breaker.Transition)
 }
 
 // moves are a worker's transitions.
@@ -67,6 +68,9 @@ func join(t *testing.T, store breaker.Store, name string, c breaker.Config, more
 			require.Equal(t, w.moves.list[n-1].To, tr.From, "B12: the chain of events is broken")
 		}
 		w.moves.list = append(w.moves.list, tr)
+		if w.moved != nil {
+			w.moved(tr)
+		}
 	}
 	w.group, err = w.fleet.Group(c, 0)
 	require.NoError(t, err)
@@ -184,6 +188,7 @@ func record(t *testing.T, s breaker.Store) breaker.Record {
 type wire struct {
 	breaker.Store
 	mode     atomic.Int32
+	delay    func() time.Duration // of a command; nil is none
 	commands atomic.Int64
 	refresh  atomic.Int32 // under way
 	most     atomic.Int32 // at once
@@ -201,6 +206,9 @@ var errCut = errors.New("the wire is cut")
 
 func (w *wire) pass(ctx context.Context) error {
 	w.commands.Add(1)
+	if w.delay != nil {
+		time.Sleep(w.delay())
+	}
 	switch w.mode.Load() {
 	case cut:
 		return errCut

@@ -10,8 +10,8 @@ var errWatchPanicked = errors.New("breaker: the store's Watch panicked")
 // watch begins to listen for changes if that is asked for and possible; f.mu is
 // held.
 func (f *Fleet) watch() {
-	w, ok := f.Store.(Watcher)
-	if !f.Push || !ok || f.cycle.watching {
+	w, ok := f.set.Store.(Watcher)
+	if !f.set.Push || !ok || f.cycle.watching {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -30,7 +30,7 @@ func (f *Fleet) watch() {
 				f.stats.fail(err)
 			}
 		}()
-		err = w.Watch(ctx, f.Space, f.wake)
+		err = w.Watch(ctx, f.set.Space, f.wake)
 		if ctx.Err() != nil {
 			err = nil
 		}

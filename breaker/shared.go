@@ -56,7 +56,7 @@ func (b *Breaker) opening(ep *episode, now mono.Instant) Opening {
 	const most = 9 * 365 * 24 * time.Hour
 	left := min(max(o.until.Sub(now), 0), most)
 	return Opening{
-		Worker: f.Worker, Reason: o.err.why, Nth: max(o.nth, 1), Cooldown: min(o.lasts, most), Left: left,
+		Worker: f.set.Worker, Reason: o.err.why, Nth: max(o.nth, 1), Cooldown: min(o.lasts, most), Left: left,
 		Quorum: ep.rules.cfg.Quorum, Known: o.share.known, Keep: ep.rules.keep(left),
 	}
 }
@@ -74,9 +74,9 @@ func (b *Breaker) shareOpening(ep *episode, now mono.Instant) {
 	opening := b.opening(ep, now)
 	f.holds(b.key, b)
 	f.post(errand{
-		do:   func(ctx context.Context) (Record, error) { return f.Store.Open(ctx, f.Space, b.key, opening) },
+		do:   func(ctx context.Context) (Record, error) { return f.set.Store.Open(ctx, f.set.Space, b.key, opening) },
 		done: func(rec *Record, err error) { b.heard(rec, err) },
-		due:  now.Add(f.Timeout),
+		due:  now.Add(f.set.Timeout),
 	})
 }
 
@@ -173,7 +173,7 @@ func (b *Breaker) claim(ep *episode, now mono.Instant) Claim {
 	f := ep.rules.fleet
 	return Claim{
 		Opening: b.opening(ep, now), Shared: !ep.out.share.alone, Token: f.token(),
-		Generation: ep.out.share.gen, Lease: ep.rules.cfg.ProbeTimeout + 2*f.Timeout,
+		Generation: ep.out.share.gen, Lease: ep.rules.cfg.ProbeTimeout + 2*f.set.Timeout,
 	}
 }
 
@@ -182,7 +182,7 @@ func (f *Fleet) claim(key string, c Claim) (Record, error) {
 	if f.down.Load() {
 		return Record{}, errDown
 	}
-	rec, err := ask(f, func(ctx context.Context) (Record, error) { return f.Store.Probe(ctx, f.Space, key, c) })
+	rec, err := ask(f, func(ctx context.Context) (Record, error) { return f.set.Store.Probe(ctx, f.set.Space, key, c) })
 	if err != nil {
 		f.suspect(err)
 		return rec, err
@@ -200,9 +200,9 @@ func (b *Breaker) settlement(ep *episode, how ProbeOutcome, to State, held lock)
 
 func (f *Fleet) settle(key string, s Settlement, done func(*Record, error)) {
 	f.post(errand{
-		do:   func(ctx context.Context) (Record, error) { return f.Store.Settle(ctx, f.Space, key, s) },
+		do:   func(ctx context.Context) (Record, error) { return f.set.Store.Settle(ctx, f.set.Space, key, s) },
 		done: done,
-		due:  mono.Now().Add(f.Timeout),
+		due:  mono.Now().Add(f.set.Timeout),
 		must: s.To == Closed,
 	})
 }

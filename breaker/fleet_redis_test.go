@@ -16,7 +16,7 @@ import (
 // TestS3_OutagesOnRedis is TwoHundredOutages over the protocol and the scripts,
 // in virtual time still.
 func TestS3_OutagesOnRedis(t *testing.T) {
-	outages(t, 8, 15, func(t *testing.T) breaker.Store {
+	outages(t, 6, 6, func(t *testing.T) breaker.Store {
 		m := miniredis.NewMiniRedis()
 		m.ClockTTL(true)
 		c := redis.NewClient(&redis.Options{

@@ -63,6 +63,7 @@ func joined(a, b Hooks) Hooks {
 		Hedged:     both(a.Hedged, b.Hedged),
 		HedgeWon:   both(a.HedgeWon, b.HedgeWon),
 		Queued:     both(a.Queued, b.Queued),
+		Fallback:   both(a.Fallback, b.Fallback),
 		Transition: afterwards(a.Transition, b.Transition),
 		ProbeEnded: afterwards(a.ProbeEnded, b.ProbeEnded),
 	}

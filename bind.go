@@ -61,6 +61,7 @@ type Table struct {
 	methods   map[string]*Method
 	byDefault *Method
 	routes    any
+	keeps     bool // some policy keeps answers
 }
 
 // table reads the table of the draft for a protocol.
@@ -89,8 +90,10 @@ func (d *draft) table(p wire.Protocol) (*Table, check.Faults) {
 		m.wire = p.Name
 		m.own(p.OneMethod(key))
 		t.methods[key] = m
+		t.keeps = t.keeps || m.Stale() != nil
 	}
 	t.byDefault.wire = p.Name
+	t.keeps = t.keeps || t.byDefault.Stale() != nil
 	if p.Routes != nil && len(faults) == 0 {
 		t.routes = p.Routes(keys)
 	}

@@ -39,12 +39,16 @@ type Call struct {
 	before   int          // of them, before the back-off began anew
 	admitted bool         // the last attempt was, and not refused
 	probe    bool         // and it was one
+	sent     bool         // an attempt before the last may have reached the dependency
 	raced    bool         // a hedge was sent: nothing is repeated any more
 	counted  bool         // in the tally
 	answered bool         // by a fallback
 	delay    time.Duration
 	last     call.Result // of the last attempt that was not refused as a repeat
 	stopped  error       // why the call ended short of its attempts
+
+	stale func(context.Context, call.Class) (any, time.Duration, error) // reads the stale answer; nil if there is no cache
+	stand stand                                                         // what the fallback has answered with
 }
 
 // Terms is what an adapter knows of a call beside its name.

@@ -53,7 +53,7 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 		}
 		return call.Result{Class: classOf(err), Err: err}
 	})
-	return answered(info, value, answer, err)
+	return answered(ctx, &c, value, answer, err)
 }
 
 // doHedged is Do for a call that may be hedged: each attempt has a value of its
@@ -71,12 +71,12 @@ func doHedged[T any](ctx context.Context, c Call, fn func(context.Context) (T, e
 		}
 		return attempt, func() { value = own }
 	})
-	return answered(c.info, value, answer, err)
+	return answered(ctx, &c, value, answer, err)
 }
 
 // answered returns the fallback's answer, if there is one, or else the call's own
 // end.
-func answered[T any](info call.Info, value T, answer any, err error) (T, error) {
+func answered[T any](ctx context.Context, c *Call, value T, answer any, err error) (T, error) {
 	var none T
 	switch v := answer.(type) {
 	case nil:
@@ -85,9 +85,10 @@ func answered[T any](info call.Info, value T, answer any, err error) (T, error) 
 		}
 		return value, nil
 	case T:
+		c.Served(ctx)
 		return v, nil
 	default:
-		return none, fmt.Errorf("holdfast: the fallback of %q returned a %T, the call returns a %T", info.Method, v, none)
+		return none, c.FailFallback(ctx, fmt.Errorf("holdfast: the fallback of %q returned a %T, the call returns a %T", c.info.Method, v, none))
 	}
 }
 

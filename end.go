@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/call"
-	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
@@ -88,35 +87,4 @@ func (c *Call) Classify(ctx context.Context, res call.Result) call.Result {
 		res.Class = call.ServerFault
 	}
 	return res
-}
-
-// Fallback ends the call: with the fallback's answer if the policy has one that
-// applies, and else with the call's own error.
-func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
-	err = c.Err()
-	if c.fallback == nil || !fallback.Applies(c.info.Safety, c.last.Class) || ctx.Err() != nil {
-		return nil, err
-	}
-	answer, failure := c.fallback.Answer(ctx, fallback.Failure{
-		Info: c.info, Class: c.last.Class, Err: err, Code: c.last.Code, Attempts: c.made(),
-	})
-	switch {
-	case failure != nil:
-		return nil, c.FailFallback(failure)
-	case answer == nil: // there is none after all
-		return nil, err
-	}
-	c.answered = true
-	return answer, nil
-}
-
-// FailFallback ends the call whose fallback has failed, and returns its error. An
-// HTTP response stands, and says so by [Call.Stopped]: the error is nil then.
-func (c *Call) FailFallback(failure error) error {
-	c.answered = false
-	if err := c.Err(); err != nil {
-		return &fallback.Error{Primary: err, Fallback: failure}
-	}
-	c.stopped = &fallback.Error{Primary: c.stopped, Fallback: failure}
-	return nil
 }

@@ -379,7 +379,7 @@ func ExampleKit_Breakers() {
 	fmt.Println(err)
 	// Output:
 	// orders-db forced_open
-	// breaker: orders-db is forced open: migration until 14:00
+	// breaker: orders-db is forced open: migration until 14:00; the call was not sent; nothing was stored or pretended
 }
 
 func Example_fallback() {

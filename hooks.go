@@ -61,6 +61,10 @@ type Hooks struct {
 	// Queued is called when a wait in a bulkhead's queue has ended.
 	Queued func(context.Context, Queued)
 
+	// Fallback is called once for each call that a fallback has answered, or has
+	// failed to answer. A cache that holds nothing for the call has not failed.
+	Fallback func(context.Context, Fallback)
+
 	// Transition and ProbeEnded are told of every breaker of the kit, after the
 	// hooks in breaker.Config.
 	Transition func(breaker.Transition)

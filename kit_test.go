@@ -170,7 +170,7 @@ func TestAFallbackOfTheWrongType(t *testing.T) {
 		p := quick()
 		p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return 7, nil }}
 		_, err := do(t.Context(), newKit(t, p), read, answers(down))
-		require.EqualError(t, err, `holdfast: the fallback of "select" returned a int, the call returns a string`)
+		require.EqualError(t, err, `fallback: holdfast: the fallback of "select" returned a int, the call returns a string; answering for: the dependency is down`)
 	})
 }
 

@@ -71,6 +71,7 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 	if res.Exact {
 		c.before = c.attempts
 	}
+	c.sent = c.sent || !res.NotSent
 	c.attempts++
 	if c.walk != nil {
 		c.beginRound()

@@ -1,7 +1,3 @@
-// Package fallback answers a read that its dependency failed to answer.
-//
-// Only a ReadOnly call gets an answer that is not the dependency's own. A write
-// gets its error: nothing was stored and nothing is pretended.
 package fallback
 
 import (
@@ -11,13 +7,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// Policy says what a read is answered with when its call has failed.
+// Policy says what a read is answered with when its call has failed. With both
+// fields set the stale answer comes first, and Answer is asked if there is none.
 type Policy struct {
-	// Answer computes the answer. It is required. It returns what the call
-	// would have returned: a *http.Response, a proto.Message of the reply's
-	// type, or the T of holdfast.Do; nil is no answer, and leaves the call its own
-	// end. It runs on the caller's goroutine, bounded
-	// by the caller's context. If it fails, the caller gets an [*Error].
+	// Stale keeps the dependency's answers to give them once more. Nil keeps
+	// none.
+	Stale *Stale
+
+	// Answer computes the answer; see [Static] for one that is always the same.
+	// It returns what the call would have returned: a *http.Response, a
+	// proto.Message of the reply's type, or the T of holdfast.Do; nil is no answer,
+	// and leaves the call its own end. It runs on the caller's goroutine, bounded
+	// by the caller's context, which it must heed. If it fails, the caller gets an
+	// [*Error]. Nil computes none.
 	Answer func(ctx context.Context, failure Failure) (any, error)
 
 	off bool
@@ -32,6 +34,14 @@ type Failure struct {
 	Attempts int   // attempts that were admitted; 0 if the first was refused
 }
 
+// Static returns an Answer that is the same for every failure: an empty list, a
+// default. All callers share the value of a call made with holdfast.Do, which they
+// must not change then; a gRPC reply is copied for each. A *http.Response can be
+// read once only: use httpmw.StaticAnswer.
+func Static(value any) func(context.Context, Failure) (any, error) {
+	return func(context.Context, Failure) (any, error) { return value, nil }
+}
+
 // Off returns a policy that is switched off: a failed call returns its error.
 // Unlike nil, which inherits, it is a decision of its own.
 func Off() *Policy { return &Policy{off: true} }
@@ -39,11 +49,30 @@ func Off() *Policy { return &Policy{off: true} }
 // IsOff reports whether p was made by [Off] or is a copy of such a value.
 func (p *Policy) IsOff() bool { return p != nil && p.off }
 
+// Clone returns a copy that shares nothing with p that either may change.
+func (p *Policy) Clone() *Policy {
+	if p == nil {
+		return nil
+	}
+	c := *p
+	if p.Stale != nil {
+		stale := *p.Stale
+		c.Stale = &stale
+	}
+	return &c
+}
+
 // Check returns every bad field.
 func (p Policy) Check() check.Faults {
 	var faults check.Faults
-	if p.Answer == nil && !p.off {
-		faults.Add("Answer", nil, "is missing")
+	if p.off {
+		return nil
+	}
+	if p.Answer == nil && p.Stale == nil {
+		faults.Add("Answer", nil, "is missing, and so is Stale")
+	}
+	if p.Stale != nil {
+		faults.In("Stale", p.Stale.check())
 	}
 	return faults
 }
@@ -58,26 +87,26 @@ func Applies(safety call.Safety, class call.Class) bool {
 	return class == call.Refused || class == call.Throttled || class.Failed()
 }
 
-// Error is the end of a call whose fallback failed too. The status of the call
-// is the primary error's.
-type Error struct {
-	Primary  error // why the fallback was asked; nil if the failure is an HTTP response
-	Fallback error // why it could not answer
-}
+// Kind is what an answer of a fallback's is.
+type Kind uint8
 
-// Error returns both texts.
-func (e *Error) Error() string {
-	text := "fallback: " + e.Fallback.Error()
-	if e.Primary != nil {
-		text += "; answering for: " + e.Primary.Error()
-	}
-	return text
-}
+// The kinds. The zero Kind is none.
+const (
+	_ Kind = iota
 
-// Unwrap returns the primary error first.
-func (e *Error) Unwrap() []error {
-	if e.Primary == nil {
-		return []error{e.Fallback}
+	// KindStale: an earlier answer of the dependency's own.
+	KindStale
+
+	// KindComputed: what Policy.Answer returned.
+	KindComputed
+)
+
+var kinds = [...]string{"none", "stale", "computed"}
+
+// String returns the kind in lower case, as metrics and logs show it.
+func (k Kind) String() string {
+	if int(k) >= len(kinds) {
+		return "invalid"
 	}
-	return []error{e.Primary, e.Fallback}
+	return kinds[k]
 }

@@ -38,7 +38,7 @@ func TestF5_BothErrorsAreReachable(t *testing.T) {
 }
 
 func TestThePolicyIsChecked(t *testing.T) {
-	require.EqualError(t, fallback.Policy{}.Check().Err("t"), "t: Answer: is missing")
+	require.EqualError(t, fallback.Policy{}.Check().Err("t"), "t: Answer: is missing, and so is Stale")
 	off := *fallback.Off()
 	require.NoError(t, off.Check().Err("t"))
 	require.True(t, off.IsOff())

@@ -22,9 +22,9 @@ func messages(req, reply any) (q, p proto.Message, ok bool) {
 
 // hedged is invoke for a call whose attempts may run beside each other: each has
 // a request, a reply and header targets of its own.
-func (i *Interceptors) hedged(ctx context.Context, c holdfast.Call, method string, req, reply proto.Message, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options callOptions) error {
+func (i *Interceptors) hedged(ctx context.Context, c holdfast.Call, k *keep, method string, req, reply proto.Message, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options callOptions) error {
 	own := options.withoutTargets()
-	header := options.targets || i.wantsHeader(&c)
+	header := options.targets || i.wantsHeader(&c) || k != nil
 	answer, err := c.RunHedged(ctx, func(n int) (func(context.Context, int) call.Result, func()) {
 		if n > 1 { // what they show is not to be an older attempt's
 			options.forget()
@@ -36,6 +36,7 @@ func (i *Interceptors) hedged(ctx context.Context, c holdfast.Call, method strin
 			if err != nil {
 				return unsent(err)
 			}
+			k.attempt(ctx)
 			pass := own
 			if c.Probing() {
 				pass = seek(cc, pass)
@@ -46,9 +47,10 @@ func (i *Interceptors) hedged(ctx context.Context, c holdfast.Call, method strin
 		return attempt, func() {
 			handOver(reply.ProtoReflect(), response)
 			options.fill(w)
+			k.saw(w)
 		}
 	})
-	return answered(reply, answer, err, &c)
+	return answered(ctx, reply, answer, err, &c, k, &options)
 }
 
 // handOver moves the content of one message to another of its type. from must not

@@ -10,12 +10,13 @@ import (
 )
 
 // Interceptors puts a kit into gRPC. It keeps no state of single calls; several
-// connections may share it.
+// connections may share it, and each has stale replies of its own.
 type Interceptors struct {
 	kit     *holdfast.Kit
 	config  config
 	binding *holdfast.Binding
 	doubted atomic.Bool // proof is collected also where nothing is repeated
+	caches  *caches
 }
 
 // New returns the interceptors of a kit. It returns an error if the kit is nil,
@@ -37,6 +38,7 @@ func New(k *holdfast.Kit, opts ...Option) (*Interceptors, error) {
 		return nil, err
 	}
 	i.binding = binding
+	i.caches = newCaches(i.config.cacheScope)
 	return i, nil
 }
 

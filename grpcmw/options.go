@@ -20,6 +20,8 @@ type config struct {
 	onPanic func(method string, value any, stack []byte)
 	prepare prepare
 	finalBy string // response metadata that forbids a repeat, "" for none
+
+	cacheScope string // whose the stale replies are, "" for each connection's own
 }
 
 // WithTarget names the dependency. Without it the name is the target given to
@@ -79,6 +81,22 @@ func WithNoRetryMetadata(key string) Option {
 			return fmt.Errorf("grpcmw: WithNoRetryMetadata: %q is no metadata key", key)
 		}
 		c.finalBy = strings.ToLower(key)
+		return nil
+	}
+}
+
+// WithCacheScope lets all connections of the interceptors share their stale
+// replies, with each other and with all others of the same scope and store: those
+// of other processes, or of this program before it was started anew. Without it
+// they are each connection's own. Only connections that may see each other's
+// replies may share a scope: not those with different certificates or credentials.
+// The scope may not be empty.
+func WithCacheScope(scope string) Option {
+	return func(c *config) error {
+		if scope == "" {
+			return errors.New("grpcmw: WithCacheScope: the scope is empty")
+		}
+		c.cacheScope = scope
 		return nil
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
-	"github.com/holdfast-go/holdfast/fallback"
 )
 
 var errNilContext = status.Error(codes.Internal, "grpcmw: the context is nil")
@@ -41,12 +40,13 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 	if err != nil {
 		return &statusError{err: err, bad: true}
 	}
+	k := i.keepFor(ctx, &c, cc, req, reply, options)
 	if c.Hedged() {
 		if q, p, ok := messages(req, reply); ok {
-			return i.hedged(ctx, c, method, q, p, cc, invoker, *options)
+			return i.hedged(ctx, c, k, method, q, p, cc, invoker, *options)
 		}
 	}
-	retries, header := c.MayRetry(), i.wantsHeader(&c)
+	looks, header := c.MayRetry() || k != nil, i.wantsHeader(&c) || k != nil
 	answer, err := c.Run(ctx, func(ctx context.Context, n int) call.Result {
 		if n > 1 {
 			options.forget()
@@ -61,30 +61,37 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 		if err != nil {
 			return unsent(err)
 		}
+		k.attempt(ctx)
 		if c.Probing() {
 			pass = seek(cc, pass)
 		}
-		if !retries && !i.doubted.Load() {
-			// Nothing hangs on whether the attempt was sent.
+		if !looks && !i.doubted.Load() {
+			// Nothing hangs on whether the attempt was sent, or on what came with it.
 			err := invoker(ctx, method, req, reply, cc, pass...)
 			i.doubt(err)
 			return classify(ctx, err, evidence{})
 		}
 		w := new(witness)
 		err = invoker(ctx, method, req, reply, cc, w.options(pass, header, w.finish)...)
+		k.saw(w)
 		return i.forbid(classify(ctx, err, w.evidence()), w.evidence())
 	})
-	return answered(reply, answer, err, &c)
+	return answered(ctx, reply, answer, err, &c, k, options)
 }
 
 // answered ends a call: with the fallback's answer, if there is one, or with the
 // call's own end.
-func answered(reply, answer any, err error, c *holdfast.Call) error {
+func answered(ctx context.Context, reply, answer any, err error, c *holdfast.Call, k *keep, options *callOptions) error {
 	if answer != nil {
 		if err := copyReply(reply, answer); err != nil {
-			return withStatus(&fallback.Error{Primary: c.Err(), Fallback: err})
+			return withStatus(c.FailFallback(ctx, err))
 		}
+		options.mark(k.marks(c.Result().Class))
+		c.Served(ctx)
 		return nil
+	}
+	if k != nil {
+		k.take(ctx, c.Result().Class, err)
 	}
 	return withStatus(err)
 }

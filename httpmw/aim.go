@@ -35,8 +35,8 @@ var credentialHeaders = []string{
 	"Api-Key", "X-Api-Key", "X-Auth-Token", "X-Csrf-Token", "X-Goog-Api-Key", "X-Amz-Security-Token",
 }
 
-// WithCredentialHeaders adds header fields to those that [Failover] takes for the
-// caller's credentials: Authorization, Proxy-Authorization, Www-Authenticate, Cookie,
+// WithCredentialHeaders adds header fields to those that [Failover] and the stale
+// answers of fallback.SharedByAll take for the caller's credentials: Authorization, Proxy-Authorization, Www-Authenticate, Cookie,
 // Cookie2, Api-Key, X-Api-Key, X-Auth-Token, X-Csrf-Token, X-Goog-Api-Key and
 // X-Amz-Security-Token. See Upstream.Credentials.
 func WithCredentialHeaders(names ...string) Option {
@@ -45,6 +45,14 @@ func WithCredentialHeaders(names ...string) Option {
 			o.secret = append(o.secret, headerName("WithCredentialHeaders", name, faults))
 		}
 	}
+}
+
+// credentials returns the fields that hold the caller's credentials.
+func (o *options) credentials() []string {
+	if len(o.secret) == 0 {
+		return credentialHeaders
+	}
+	return slices.Concat(credentialHeaders, o.secret)
 }
 
 // upstreamList returns the list, nil for a nil failover.

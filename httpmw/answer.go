@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
 )
 
 // What is read of a failed response, so that its connection can be used again,
@@ -23,7 +24,9 @@ type answer struct {
 	holder *holder
 	parked bool
 
-	upstream int // that it comes from, if there are several
+	upstream int            // that it comes from, if there are several
+	sent     http.Header    // what it answers, if it may be stored
+	asked    fallback.Stamp // and when that was sent
 }
 
 // newAnswer makes the response's body give back what the attempt holds at its

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/retry"
 )
 
@@ -23,6 +24,7 @@ type exchange struct {
 	upload    upload
 	lane      lane    // the last attempt, unless it raced
 	answer    *answer // its, nil if it brought none
+	keep      *keep   // nil if it has nothing to do with stale answers
 }
 
 // begin begins the call. If it does not come to that, by an error or by a hook that
@@ -236,15 +238,20 @@ func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 	if answer != nil {
 		if resp, ok := answer.(*http.Response); ok && resp != nil {
 			x.discard()
+			x.call.Served(ctx)
 			return x.substitute(resp), nil
 		}
-		err = x.call.FailFallback(fmt.Errorf("httpmw: the fallback of %q returned a %T, not a *http.Response", x.call.Info().Method, answer))
+		err = x.call.FailFallback(ctx, fmt.Errorf("httpmw: the fallback of %q returned a %T, not a *http.Response", x.call.Info().Method, answer))
 	}
 	if err != nil || x.answer == nil {
 		x.discard()
 		return nil, err
 	}
 	resp, m := x.answer.resp, mark{stopped: x.call.Stopped()}
+	if x.keep != nil {
+		x.keep.take(ctx, x.answer, x.call.Result().Class)
+	}
+	x.forget(ctx)
 	if f := x.transport.failover; f != nil {
 		m.upstream = f.received(resp, x.answer.upstream)
 	}
@@ -252,14 +259,20 @@ func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 	return resp, nil
 }
 
-// substitute makes a fallback's response one to this request.
+// substitute makes a fallback's response one to this request, and marks it. What
+// the fallback holds itself stays as it is.
 func (x *exchange) substitute(resp *http.Response) *http.Response {
-	if resp.Body == nil {
-		resp.Body = http.NoBody
+	own := *resp
+	own.Header = resp.Header.Clone()
+	if own.Header == nil {
+		own.Header = http.Header{}
 	}
-	if resp.Header == nil {
-		resp.Header = http.Header{}
+	if own.Body == nil {
+		own.Body = http.NoBody
 	}
-	resp.Request = x.req
-	return resp
+	if !fallback.MarkedBy(own.Header[fallback.CacheStatusField]) {
+		own.Header.Add(fallback.CacheStatusField, fallback.ComputedStatus(x.call.Result().Class))
+	}
+	own.Request = x.req
+	return &own
 }

@@ -101,7 +101,7 @@ type upstream struct {
 
 func newFailover(k *holdfast.Kit, upstreams []Upstream, o options) (*failover, error) {
 	var faults check.Faults
-	f := &failover{secret: append(o.secret, credentialHeaders...)}
+	f := &failover{secret: o.credentials()}
 	list := make([]holdfast.Upstream, len(upstreams))
 	for i, u := range upstreams {
 		field := fmt.Sprintf("Upstreams[%d]", i)

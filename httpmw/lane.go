@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
 )
 
 // lane is one attempt at the request, with all that it does not share with those
@@ -56,6 +57,10 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 		h.end(res)
 		return res
 	}
+	var asked fallback.Stamp
+	if x.keep != nil {
+		asked = fallback.StampNow()
+	}
 	resp, err = sound(x.transport.base.RoundTrip(out))
 	if err == nil {
 		err = h.opened(resp, x.transport.options.first)
@@ -72,6 +77,9 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 		x.call.WatchIdle(&h.attempt, resp.ContentLength >= 0)
 	}
 	l.answer, l.good = newAnswer(h, resp, res), res.Class == call.OK
+	if x.keep != nil {
+		l.answer.sent, l.answer.asked = out.Header, asked
+	}
 	return res
 }
 

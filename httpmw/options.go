@@ -27,6 +27,7 @@ type options struct {
 	asksOn      map[int]bool // statuses on which Retry-After is read
 	front       string       // base URL of the requests to several upstreams, "" for the first's
 	secret      []string     // headers that hold credentials
+	cacheScope  string       // whose copies the stale answers are, "" for the transport's own
 }
 
 func collect(opts []Option) (options, error) {

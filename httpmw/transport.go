@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
 )
 
@@ -18,6 +19,7 @@ type Transport struct {
 	base    http.RoundTripper
 	binding *holdfast.Binding
 	targets targets
+	cache   *fallback.Cache
 	options options
 
 	failover *failover // nil if requests go where they say
@@ -45,7 +47,7 @@ func newTransport(base http.RoundTripper, k *holdfast.Kit, o options) (*Transpor
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &Transport{base: base, binding: binding, options: o}, nil
+	return &Transport{base: base, binding: binding, options: o, cache: fallback.NewCache(o.cacheScope)}, nil
 }
 
 // NewTransport is [New] for a table that is known to be right, such as a literal
@@ -81,6 +83,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.upload.begin(req, t.options.bufferLimit, &x.call)
 	unwound := true
 	defer func() { x.close(unwound) }() // a panic or a Goexit included
+	x.keep = t.keepFor(&x.call, req)
 	races := x.call.Hedged() && x.upload.reopens() && !x.upload.shared()
 	var prepare func(context.Context) error
 	if x.call.MayRetry() {

@@ -72,6 +72,8 @@ var dependencies = []dependency{
 		"only its own users need it"},
 	{"github.com/redis/go-redis", []string{"breaker/redisstore", "examples"},
 		"a breaker without shared state needs no Redis client"},
+	{"github.com/maypok86/otter", []string{"fallback/memory", "examples"},
+		"whoever keeps no stale answers, or keeps them elsewhere, needs no cache"},
 	{"go.yaml.in/yaml", []string{"policyfile", "examples"},
 		"policies in code need no YAML"},
 	{"go.opentelemetry.io", []string{"telemetry", "examples"},

@@ -1,0 +1,152 @@
+package fallback
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// Cache is the copies of one transport or connection, in whatever stores the
+// policies name. Adapters make it; users have no need of it.
+type Cache struct {
+	scope string
+	own   process
+	aside atomic.Int64 // accesses of slow stores under way
+}
+
+// NewCache returns a cache that shares copies with those of the same scope, in
+// other processes too if the store is shared. Empty is a scope of its own.
+func NewCache(scope string) *Cache {
+	c := &Cache{scope: "=" + scope}
+	rand.Read(c.own[:])
+	if scope == "" {
+		c.scope = "*" + string(c.own[:])
+	}
+	return c
+}
+
+// maxAside bounds the accesses of slow stores under way at once.
+const maxAside = 64
+
+var errBusy = fmt.Errorf("fallback: the store has %d accesses under way and answers none", maxAside)
+
+// Get returns the copy under k, if it may be given now. An error says that the
+// store failed.
+func (c *Cache) Get(ctx context.Context, s *Stale, k Key) (e Entry, ok bool, err error) {
+	value, err := c.get(ctx, s, k)
+	if err != nil || value == nil {
+		return Entry{}, false, err
+	}
+	if e, err = decode(value, k, c.own, mono.Now()); err != nil {
+		s.failed(err)
+		return Entry{}, false, nil
+	}
+	return e, e.Age < min(e.Limit, s.WithDefaults().MaxStale), nil
+}
+
+func (c *Cache) get(ctx context.Context, s *Stale, k Key) ([]byte, error) {
+	if _, here := s.Store.(InProcess); here {
+		value, err := s.Store.Get(ctx, k.String())
+		return value, s.failed(err)
+	}
+	var value []byte
+	done := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(ctx, s.WithDefaults().StoreTimeout)
+	defer cancel()
+	if !c.spawn(func() {
+		found, err := s.Store.Get(ctx, k.String())
+		value = found
+		done <- err
+	}, func(err error) { done <- err }) {
+		return nil, s.failed(errBusy)
+	}
+	select {
+	case err := <-done:
+		return value, s.failed(err)
+	case <-ctx.Done():
+		return nil, s.failed(fmt.Errorf("fallback: the store did not answer: %w", ctx.Err()))
+	}
+}
+
+// Put stores a copy. It does not wait for a slow store, and no failure comes back.
+func (c *Cache) Put(ctx context.Context, s *Stale, k Key, e Entry) {
+	ttl := min(e.Limit, s.WithDefaults().MaxStale) - e.Age
+	if ttl <= 0 {
+		return
+	}
+	value := e.encode(k, c.own, mono.Now())
+	c.write(ctx, s, func(ctx context.Context) error { return s.Store.Set(ctx, k.String(), value, ttl) })
+}
+
+// Drop removes a copy, as Put stores one.
+func (c *Cache) Drop(ctx context.Context, s *Stale, k Key) {
+	c.write(ctx, s, func(ctx context.Context) error { return s.Store.Delete(ctx, k.String()) })
+}
+
+func (c *Cache) write(ctx context.Context, s *Stale, access func(context.Context) error) {
+	ctx = context.WithoutCancel(ctx) // the answer is whole, whatever its caller does now
+	if _, here := s.Store.(InProcess); here {
+		_ = s.failed(access(ctx))
+		return
+	}
+	if !c.spawn(func() {
+		ctx, cancel := context.WithTimeout(ctx, s.WithDefaults().StoreTimeout)
+		defer cancel()
+		_ = s.failed(access(ctx))
+	}, func(err error) { _ = s.failed(err) }) {
+		_ = s.failed(errBusy)
+	}
+}
+
+// Aside runs a fill that reads a slow store before it writes to it, so that nobody
+// waits for it. For a store in this process it runs at once.
+func (c *Cache) Aside(s *Stale, fill func()) {
+	if _, here := s.Store.(InProcess); here {
+		fill()
+		return
+	}
+	if !c.spawn(fill, func(err error) { _ = s.failed(err) }) {
+		_ = s.failed(errBusy)
+	}
+}
+
+// spawn runs an access on a goroutine of its own, and reports whether it may. A
+// panic there would end the process.
+func (c *Cache) spawn(access func(), broke func(error)) bool {
+	if c.aside.Add(1) > maxAside {
+		c.aside.Add(-1)
+		return false
+	}
+	go func() {
+		defer c.aside.Add(-1)
+		defer func() {
+			if value := recover(); value != nil {
+				broke(fmt.Errorf("fallback: the store panicked: %v", value))
+			}
+		}()
+		access()
+	}()
+	return true
+}
+
+// failed tells of a failure, and returns it.
+func (s *Stale) failed(err error) error {
+	if err != nil && s.StoreFailed != nil && !errors.Is(err, context.Canceled) {
+		s.StoreFailed(err)
+	}
+	return err
+}
+
+// Stamp is when an answer was asked for, from where its age counts.
+type Stamp struct{ at mono.Instant }
+
+// StampNow reads the clock.
+func StampNow() Stamp { return Stamp{mono.Now()} }
+
+// Age returns how long ago that was.
+func (s Stamp) Age() time.Duration { return max(mono.Now().Sub(s.at), 0) }

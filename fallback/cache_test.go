@@ -1,0 +1,300 @@
+package fallback_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/fallback"
+)
+
+// store is a store that is not in this process. hold, if not nil, is waited for
+// in every access.
+type store struct {
+	mu     sync.Mutex
+	values map[string][]byte
+	ttl    time.Duration
+	fails  error
+	hold   chan struct{}
+	deaf   bool // to its context
+	panics bool
+	calls  int
+}
+
+func (s *store) enter(ctx context.Context) error {
+	s.mu.Lock()
+	s.calls++
+	hold, deaf, fails, panics := s.hold, s.deaf, s.fails, s.panics
+	s.mu.Unlock()
+	if panics {
+		panic("the store is broken")
+	}
+	if hold != nil {
+		if deaf {
+			<-hold
+		}
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return fails
+}
+
+func (s *store) Get(ctx context.Context, key string) ([]byte, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.values[key], nil
+}
+
+func (s *store) Set(ctx context.Context, key string, value []byte, ttl time.Duration) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.values == nil {
+		s.values = map[string][]byte{}
+	}
+	s.values[key], s.ttl = value, ttl
+	return nil
+}
+
+func (s *store) Delete(ctx context.Context, key string) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.values, key)
+	return nil
+}
+
+// rig is a cache over a store, with one key.
+type rig struct {
+	*fallback.Cache
+	store  *store
+	policy *fallback.Stale
+	key    fallback.Key
+
+	mu    sync.Mutex
+	fails []error
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{Cache: fallback.NewCache("scope"), store: &store{}}
+	r.policy = &fallback.Stale{
+		Store: r.store, Identity: fallback.SharedByAll, MaxStale: time.Minute,
+		StoreFailed: func(err error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.fails = append(r.fails, err)
+		},
+	}
+	h, ok := r.Key(t.Context(), r.policy, fallback.Request{}, false)
+	require.True(t, ok)
+	r.key = h.Key()
+	return r
+}
+
+func (r *rig) failed() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.fails)
+}
+
+func (r *rig) put(t *testing.T, e fallback.Entry) {
+	t.Helper()
+	r.Put(t.Context(), r.policy, r.key, e)
+	synctest.Wait()
+}
+
+func TestWhatIsPutIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		_, ok, err := r.Get(t.Context(), r.policy, r.key)
+		require.NoError(t, err)
+		require.False(t, ok)
+		r.put(t, fallback.Entry{Age: 5 * time.Second, Fresh: 10 * time.Second, Limit: 40 * time.Second, Payload: []byte("a")})
+		require.Equal(t, 35*time.Second, r.store.ttl)
+		time.Sleep(7 * time.Second)
+		e, ok, err := r.Get(t.Context(), r.policy, r.key)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, fallback.Entry{Age: 12 * time.Second, Fresh: 10 * time.Second, Limit: 40 * time.Second, Payload: []byte("a")}, e)
+
+		// A store that keeps it for too long does not make it good.
+		time.Sleep(28*time.Second - 1)
+		_, ok, _ = r.Get(t.Context(), r.policy, r.key)
+		require.True(t, ok)
+		time.Sleep(time.Nanosecond)
+		_, ok, err = r.Get(t.Context(), r.policy, r.key)
+		require.NoError(t, err)
+		require.False(t, ok)
+
+		r.Drop(t.Context(), r.policy, r.key)
+		synctest.Wait()
+		require.Empty(t, r.store.values)
+		r.put(t, fallback.Entry{Age: time.Minute, Limit: time.Hour})
+		require.Empty(t, r.store.values, "it is too old already")
+		r.put(t, fallback.Entry{Limit: time.Hour})
+		require.Equal(t, time.Minute, r.store.ttl, "the policy's end is nearer")
+		require.Zero(t, r.failed())
+	})
+}
+
+// Another process, or this one before it was started anew, has clocks of its own;
+// the wall clock is what they share.
+func TestAnEntryOfAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.put(t, fallback.Entry{Limit: time.Minute, Payload: []byte("a")})
+		time.Sleep(20 * time.Second)
+		other := fallback.NewCache("scope")
+		e, ok, err := other.Get(t.Context(), r.policy, r.key)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, 20*time.Second, e.Age)
+	})
+}
+
+// What a store holds of somebody else's, or has broken, is no answer and no error.
+func TestBrokenAndForeignEntriesAreNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.put(t, fallback.Entry{Limit: time.Minute, Payload: []byte("payload")})
+		good := r.store.values[r.key.String()]
+		try := func(value []byte) bool {
+			r.store.values[r.key.String()] = value
+			_, ok, err := r.Get(t.Context(), r.policy, r.key)
+			require.NoError(t, err)
+			return ok
+		}
+		require.True(t, try(good))
+		head := len(good) - len("payload")
+		for n := range head {
+			require.False(t, try(good[:n]), "cut at %d", n)
+		}
+		for n := range 33 { // version and key
+			bad := append([]byte(nil), good...)
+			bad[n] ^= 1
+			require.False(t, try(bad), "byte %d", n)
+		}
+		require.False(t, try([]byte("WRONGTYPE")))
+		require.Positive(t, r.failed())
+
+		// Under another key it is another's answer.
+		h, _ := r.Key(t.Context(), r.policy, fallback.Request{}, false)
+		h.Add("x")
+		r.store.values[h.Key().String()] = good
+		_, ok, err := r.Get(t.Context(), r.policy, h.Key())
+		require.NoError(t, err)
+		require.False(t, ok)
+
+		// A clock that runs ahead proves that nothing is known of the age.
+		r.Cache = fallback.NewCache("scope")
+		require.True(t, try(good))
+		bad := append([]byte(nil), good...)
+		bad[1+32+16+8+1+4]++ // the seconds of the stamp
+		require.False(t, try(bad))
+	})
+}
+
+// FuzzEntry: whatever a store hands out, nothing breaks, and what is given as an
+// answer has an age within the policy's.
+func FuzzEntry(f *testing.F) {
+	s := &store{}
+	policy := &fallback.Stale{Store: s, Identity: fallback.SharedByAll}
+	c := fallback.NewCache("scope")
+	h, _ := c.Key(context.Background(), policy, fallback.Request{}, false)
+	k := h.Key()
+	f.Add([]byte{})
+	f.Add([]byte("\x01garbage"))
+	f.Add(append(append([]byte{1}, k[:]...), make([]byte, 16+8+15+24+3)...))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		s.mu.Lock()
+		s.values = map[string][]byte{k.String(): value}
+		s.mu.Unlock()
+		e, ok, err := c.Get(t.Context(), policy, k)
+		require.NoError(t, err)
+		require.True(t, !ok || e.Age >= 0 && e.Age < 5*time.Minute)
+	})
+}
+
+// A store that fails is told of, and its error comes back from a read alone.
+func TestAStoreThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		down := errors.New("no store")
+		r.store.fails = down
+		_, ok, err := r.Get(t.Context(), r.policy, r.key)
+		require.ErrorIs(t, err, down)
+		require.False(t, ok)
+		r.put(t, fallback.Entry{Limit: time.Minute})
+		r.Drop(t.Context(), r.policy, r.key)
+		synctest.Wait()
+		require.Equal(t, []error{down, down, down}, r.fails)
+
+		r.store.panics = true
+		_, _, err = r.Get(t.Context(), r.policy, r.key)
+		require.EqualError(t, err, "fallback: the store panicked: the store is broken")
+		r.put(t, fallback.Entry{Limit: time.Minute})
+		require.Equal(t, 5, r.failed())
+	})
+}
+
+// A store that is silent costs a failed call StoreTimeout at most, or what its
+// caller has left, and a good call nothing; the accesses are bounded, also if the
+// store does not heed its context.
+func TestAStoreThatIsSilent(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		t.Run(fmt.Sprint("deaf ", deaf), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				r.store.hold, r.store.deaf = make(chan struct{}), deaf
+				begin := time.Now()
+				_, ok, err := r.Get(t.Context(), r.policy, r.key)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.False(t, ok)
+				require.Equal(t, 100*time.Millisecond, time.Since(begin))
+
+				short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				begin = time.Now()
+				_, _, err = r.Get(short, r.policy, r.key)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, 10*time.Millisecond, time.Since(begin))
+
+				begin = time.Now()
+				for range 1000 {
+					r.Put(t.Context(), r.policy, r.key, fallback.Entry{Limit: time.Minute})
+					r.Drop(t.Context(), r.policy, r.key)
+				}
+				require.Zero(t, time.Since(begin))
+				synctest.Wait()
+				require.LessOrEqual(t, r.store.calls, 2+64)
+				_, _, err = r.Get(t.Context(), r.policy, r.key)
+				require.ErrorContains(t, err, "64 accesses under way")
+
+				close(r.store.hold)
+				time.Sleep(time.Second)
+				r.store.hold = nil
+				r.put(t, fallback.Entry{Limit: time.Minute})
+				_, ok, err = r.Get(t.Context(), r.policy, r.key)
+				require.NoError(t, err)
+				require.True(t, ok, "all came back")
+			})
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package httpmw
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/cachecontrol"
+)
+
+// keep is what a call has to do with the transport's copies of earlier answers.
+type keep struct {
+	transport *Transport
+	policy    *fallback.Stale
+	req       *http.Request
+	key       fallback.Key
+	shared    bool // the answer is everybody's
+	asks      cachecontrol.Directives
+}
+
+// keepFor returns the call's part in the cache, nil if it has none.
+func (t *Transport) keepFor(c *holdfast.Call, req *http.Request) *keep {
+	s := c.Stale()
+	if s == nil {
+		return nil
+	}
+	k := &keep{transport: t, policy: s, req: req}
+	if !k.find(c.Info(), methodOf(req), t.hasCredentials(req.URL, req.Header)) {
+		return nil
+	}
+	c.StaleFrom(func(ctx context.Context, after call.Class) (any, time.Duration, error) {
+		resp, age, err := k.read(ctx, after)
+		if resp == nil {
+			return nil, 0, err
+		}
+		return resp, age, nil
+	})
+	return k
+}
+
+// bodyKeyLimit is up to how many bytes a request's body is part of the key.
+const bodyKeyLimit = 64 << 10
+
+// find works out the key, and reports whether the request has a part in the cache:
+// somebody knows whose answer it is, it asks for a whole answer that depends on
+// nothing unseen, and it does not forbid it.
+func (k *keep) find(info call.Info, method string, credentials bool) bool {
+	req := k.req
+	for _, name := range [...]string{"Range", "If-Range", "If-Match", "If-Unmodified-Since"} {
+		if len(req.Header[name]) > 0 {
+			return false // a part of the answer, or one with a condition to it
+		}
+	}
+	var readable bool
+	k.asks, readable = cachecontrol.Parse(req.Header["Cache-Control"])
+	if !readable || k.asks.NoStore {
+		return false
+	}
+	if len(req.Header["Cache-Control"]) == 0 && slices.Contains(req.Header["Pragma"], "no-cache") {
+		k.asks.NoCache = true
+	}
+	body, known := bodyForKey(req)
+	if !known {
+		return false
+	}
+	h, known := k.transport.cache.Key(req.Context(), k.policy, fallback.Request{Info: info, Header: req.Header}, credentials)
+	if !known {
+		return false
+	}
+	u := *req.URL
+	u.Fragment, u.RawFragment = "", "" // they are not sent
+	h.Add("http", method, u.String(), req.Host)
+	if body != nil {
+		h.AddBytes(body)
+		for _, name := range [...]string{"Content-Type", "Content-Encoding", "Content-Language"} {
+			h.AddList(req.Header[name])
+		}
+	}
+	k.key, k.shared = h.Key(), h.Shared
+	return true
+}
+
+// bodyForKey returns the request's body, nil if there is none. It is known only
+// if it is in memory, where reading it disturbs nobody, and not too large.
+func bodyForKey(req *http.Request) (body []byte, known bool) {
+	switch {
+	case req.Body == nil || req.Body == http.NoBody:
+		return nil, true
+	case req.GetBody == nil || !inMemory(req.Body) || req.ContentLength > bodyKeyLimit:
+		return nil, false
+	}
+	r, err := req.GetBody()
+	if err != nil {
+		return nil, false
+	}
+	defer r.Close()
+	body, err = io.ReadAll(io.LimitReader(r, bodyKeyLimit+1))
+	return body, err == nil && len(body) <= bodyKeyLimit
+}
+
+// hasCredentials reports whether the request says who asks.
+func (t *Transport) hasCredentials(u *url.URL, h http.Header) bool {
+	return u.User != nil || // net/http makes an Authorization of it
+		slices.ContainsFunc(t.options.credentials(), func(name string) bool { return len(h[name]) > 0 })
+}
+
+// read returns the stale answer, nil if there is none.
+func (k *keep) read(ctx context.Context, after call.Class) (*http.Response, time.Duration, error) {
+	if k.asks.NoCache {
+		return nil, 0, nil
+	}
+	e, ok, err := k.transport.cache.Get(ctx, k.policy, k.key)
+	if !ok {
+		return nil, 0, err
+	}
+	if v, varies := decodeVariants(e.Payload); varies {
+		if e, ok, err = k.transport.cache.Get(ctx, k.policy, v.key(k.key, k.req.Header)); !ok {
+			return nil, 0, err
+		}
+	}
+	if k.asks.MaxAge.Set && e.Age > k.asks.MaxAge.Duration {
+		return nil, 0, nil // the request asks for a younger one
+	}
+	resp, ok := decodeResponse(e.Payload)
+	if !ok {
+		return nil, 0, nil
+	}
+	resp.Header.Set(fallback.AgeField, e.AgeSeconds())
+	resp.Header.Add(fallback.CacheStatusField, e.CacheStatus(after))
+	return resp, e.Age, nil
+}
+
+// take looks at the answer that the caller gets: one that may be stored is, once
+// its body has come whole, and any other of the dependency's own takes the place
+// of what was stored: what is gone, or forbidden by now, must not come back.
+func (k *keep) take(ctx context.Context, a *answer, class call.Class) {
+	resp := a.resp
+	switch {
+	case class != call.OK && class != call.ClientFault:
+		return // it says nothing of what was asked for
+	case resp.StatusCode < 200 || resp.StatusCode == http.StatusPartialContent || resp.StatusCode == http.StatusNotModified:
+		return // nor do these
+	}
+	e, ok := terms(resp, k.policy, k.shared, a.asked.Age())
+	names := varyNames(resp.Header)
+	if class != call.OK || !ok || k.changed(a.sent, names) {
+		k.transport.cache.Drop(ctx, k.policy, k.key)
+		return
+	}
+	r := &recorder{
+		ReadCloser: resp.Body, want: resp.ContentLength,
+		limit: k.policy.WithDefaults().MaxBody,
+	}
+	head := encodeHead(resp)
+	r.whole = func(body []byte) {
+		e := e
+		e.Age += a.asked.Age()
+		e.Payload = encodeRest(head, body, resp.Trailer)
+		k.put(ctx, names, e)
+	}
+	switch {
+	case bodyless(resp):
+		r.whole(nil)
+	case resp.ContentLength > int64(r.limit) || !showsItsEnd(resp):
+		k.transport.cache.Drop(ctx, k.policy, k.key)
+	default:
+		resp.Body = r
+	}
+}
+
+// changed reports whether an attempt hook has put into the request what decides
+// about the answer: what the caller's own says of it does not hold then.
+func (k *keep) changed(sent http.Header, names []string) bool {
+	if k.shared {
+		names = append(slices.Clip(names), k.transport.options.credentials()...)
+	}
+	for _, name := range names {
+		if !slices.Equal(sent[name], k.req.Header[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+// put stores a copy, and where the answer varies with the request's header, by
+// what.
+func (k *keep) put(ctx context.Context, names []string, e fallback.Entry) {
+	if len(names) == 0 {
+		k.transport.cache.Put(ctx, k.policy, k.key, e)
+		return
+	}
+	k.transport.cache.Aside(k.policy, func() {
+		index, ok, _ := k.transport.cache.Get(context.WithoutCancel(ctx), k.policy, k.key)
+		v, varies := decodeVariants(index.Payload)
+		if !ok || !varies || !slices.Equal(v.names, names) {
+			v = newVariants(names)
+		}
+		// Both live as long: the index is good for at least what it leads to.
+		index = e
+		index.Payload = v.encode()
+		k.transport.cache.Put(ctx, k.policy, k.key, index)
+		k.transport.cache.Put(ctx, k.policy, v.key(k.key, k.req.Header), e)
+	})
+}
+
+// forget removes the copies of what a write may have changed (RFC 9111, section
+// 4.4), as far as they can be found: those for the write's own identity, or for
+// everybody.
+func (x *exchange) forget(ctx context.Context) {
+	t := x.transport
+	if !t.binding.Table().KeepsStale() || x.call.Info().Safety == call.ReadOnly || x.call.Result().Class != call.OK {
+		return
+	}
+	for _, method := range [...]string{http.MethodGet, http.MethodHead} {
+		read := *x.req
+		read.Method, read.Body, read.GetBody = method, nil, nil
+		m, name := find(t.binding, &read)
+		k := &keep{transport: t, policy: m.Stale(), req: &read}
+		info := x.call.Info()
+		info.Method, info.Safety = name, call.ReadOnly
+		if k.policy != nil && k.find(info, method, false) {
+			k.transport.cache.Drop(ctx, k.policy, k.key)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package holdfast
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
+)
+
+// Fallback is what a fallback made of a call that failed: an answer, or none
+// because it failed too.
+type Fallback struct {
+	Info  call.Info
+	Kind  fallback.Kind // which part of the policy; zero if the answer was none for the adapter
+	Age   time.Duration // of a stale answer
+	After call.Result   // the end of the call that it stands in for
+	Err   error         // why there is no answer; nil if there is one
+}
+
+// stand is a fallback's answer that the caller has not got yet.
+type stand struct {
+	kind fallback.Kind
+	age  time.Duration
+}
+
+// Stale returns the policy for stale answers to the call, nil if it has none: no
+// policy asks for them, or the call may change something.
+func (c *Call) Stale() *fallback.Stale {
+	if c.fallback == nil || c.info.Safety != call.ReadOnly {
+		return nil
+	}
+	return c.fallback.Stale
+}
+
+// StaleFrom gives the call what reads its stale answer, once it has failed. A nil
+// answer is none; an error says that the store failed. after is the class of the
+// call's end.
+func (c *Call) StaleFrom(read func(ctx context.Context, after call.Class) (answer any, age time.Duration, err error)) {
+	c.stale = read
+}
+
+// Fallback ends the call: with the fallback's answer if the policy has one that
+// applies, and else with the call's own error. An adapter that can use the answer
+// says so by [Call.Served], and one that cannot by [Call.FailFallback].
+func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
+	err = c.ofWrite(c.Err())
+	if c.fallback == nil || !fallback.Applies(c.info.Safety, c.last.Class) || ctx.Err() != nil {
+		return nil, err
+	}
+	var broken error
+	if c.stale != nil && c.fallback.Stale != nil {
+		c.stand = stand{kind: fallback.KindStale}
+		if answer, c.stand.age, broken = c.stale(ctx, c.last.Class); answer != nil {
+			c.answered = true
+			return answer, nil
+		}
+	}
+	if c.fallback.Answer != nil && ctx.Err() == nil {
+		c.stand = stand{kind: fallback.KindComputed}
+		answer, broken = c.fallback.Answer(ctx, fallback.Failure{
+			Info: c.info, Class: c.last.Class, Err: err, Code: c.last.Code, Attempts: c.made(),
+		})
+	}
+	switch {
+	case broken != nil:
+		return nil, c.FailFallback(ctx, broken)
+	case answer == nil: // there is none after all
+		return nil, err
+	}
+	c.answered = true
+	return answer, nil
+}
+
+// Served tells that the caller gets the answer that [Call.Fallback] has returned.
+func (c *Call) Served(ctx context.Context) { c.tellFallback(ctx, nil) }
+
+// FailFallback ends the call whose fallback has failed, and returns its error. An
+// HTTP response stands, and says so by [Call.Stopped]: the error is nil then.
+func (c *Call) FailFallback(ctx context.Context, failure error) error {
+	c.answered = false
+	c.tellFallback(ctx, failure)
+	if err := c.Err(); err != nil {
+		return &fallback.Error{Primary: err, Fallback: failure}
+	}
+	c.stopped = &fallback.Error{Primary: c.stopped, Fallback: failure}
+	return nil
+}
+
+func (c *Call) tellFallback(ctx context.Context, failure error) {
+	if tell := c.method.hooks.Load().Fallback; tell != nil {
+		tell(ctx, Fallback{Info: c.info, Kind: c.stand.kind, Age: c.stand.age, After: c.last, Err: failure})
+	}
+}
+
+// Stale returns the policy for stale answers to the method's calls, if they are
+// reads; nil if there is none.
+func (m *Method) Stale() *fallback.Stale {
+	if m.fallback.policy == nil {
+		return nil
+	}
+	return m.fallback.policy.Stale
+}
+
+// KeepsStale reports whether any method of the table has a policy for stale
+// answers.
+func (t *Table) KeepsStale() bool { return t.keeps }

@@ -8,8 +8,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -103,4 +106,55 @@ func TestTheChartsAreTheProgramsOwn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(kept), drawn.String(), name)
 	}
+}
+
+// pageRow is a row of the table in docs/outage.md.
+func pageRow(r *result) string {
+	figure := func(s *span, since float64, places int, article func(*published) float64) string {
+		if s == nil {
+			return "-"
+		}
+		text := fmt.Sprintf("%.*f", places, s.Median-since)
+		if p := r.article; p != nil {
+			text += fmt.Sprintf(" (%.*f)", places, article(p)-since)
+		}
+		return text
+	}
+	name := r.name
+	if name == bestRow {
+		name = "**kit, the policy below**"
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", name,
+		figure(r.downstream, 0, 0, func(p *published) float64 { return float64(p.downstream) }),
+		figure(r.bServed, 0, 3, (*published).share),
+		figure(r.firstOpen, from.Seconds(), 1, func(p *published) float64 { return p.firstOpen }),
+		figure(r.lastClose, to.Seconds(), 1, func(p *published) float64 { return p.lastClose }))
+}
+
+// The table in docs/outage.md has the figures of the program, and its policy is that of
+// policies.go.
+func TestThePagesTableIsTheProgramsOwn(t *testing.T) {
+	e := measured200(t)
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "outage.md"))
+	require.NoError(t, err)
+	var table strings.Builder
+	for _, r := range append(slices.Clone(e.article), e.kit[:len(e.kit)-byHand]...) {
+		table.WriteString(pageRow(&r))
+	}
+	require.Contains(t, string(page), "| --- | --- | --- | --- | --- |\n"+table.String()+"\n", "it should be:\n%s", table.String())
+
+	source, err := os.ReadFile("policies.go")
+	require.NoError(t, err)
+	_, policy, found := strings.Cut(string(source), "\nfunc Policy()")
+	require.True(t, found)
+	require.Contains(t, string(page), "```go\nfunc Policy()"+policy+"```\n")
+}
+
+// And what it says of the policy in a silence is what the program says.
+func TestThePagesFindingsAreTheProgramsOwn(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "outage.md"))
+	require.NoError(t, err)
+	_, said, found := strings.Cut(string(output(t, "-scenario", "scenarios/silent.yaml")), "\n\n- ")
+	require.True(t, found)
+	require.Contains(t, string(page), "```\n- "+said+"```\n")
 }

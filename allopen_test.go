@@ -114,6 +114,27 @@ func TestF6_AForcedTryIsAloneAndFreesItsPlace(t *testing.T) {
 	})
 }
 
+// F6: one in flight for the whole list, also if somebody forces open the one that it
+// is for.
+func TestF6_OneForcedTryForTheWholeList(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		policy := fragile()
+		policy.Timeout.Attempt = 0
+		p := closedOff(t, policy)
+		var first sync.WaitGroup
+		first.Go(func() { _, _ = p.call(t.Context(), asCaller{safety: call.ReadOnly, takes: 5 * time.Second}) })
+		synctest.Wait()
+		p.breaker(t, "A").ForceOpen("test")
+		time.Sleep(2 * time.Second)
+		_, err := p.call(t.Context())
+		require.ErrorIs(t, err, breaker.ErrOpen, "A's is in flight")
+		first.Wait()
+		_, err = p.call(t.Context())
+		require.ErrorIs(t, err, errDown)
+		require.Equal(t, "A B", p.took())
+	})
+}
+
 // F6: the rule is for lists of two and more, for all open, and for a call that has
 // reached nobody.
 func TestF6_NoForcedTryOtherwise(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/outlier"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
 )
@@ -417,6 +418,83 @@ func TestF6_TheReturnIsSticky(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NotContains(t, p.took(), "B")
+	})
+}
+
+// R2: a round is not repeated if all it has made were probes, and is if one was not.
+func TestR2_ARoundOfProbesIsNotRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		for name, tc := range map[string]struct {
+			opened string // closed off before, its cooldown over
+			hits   string
+		}{
+			"a probe, then none": {"A", "A B B"},
+			"none, then a probe": {"B", "A B A"},
+			"two probes":         {"A B", "A B"},
+			"no probe at all":    {"", "A B A B"},
+		} {
+			policy := steady()
+			policy.Retry = &retry.Policy{MaxAttempts: 2, Backoff: retry.NoWait()}
+			policy.Breaker = &breaker.Config{Consecutive: 2, Cooldown: time.Minute, Jitter: breaker.NoJitter, ProbeSuccesses: 1}
+			p := list(t, policy, "A", "B")
+			_, err := p.call(t.Context(), asCaller{safety: call.ReadOnly})
+			require.NoError(t, err)
+			p.script("A", unsent)
+			_, err = p.call(t.Context()) // B has a breaker too
+			require.NoError(t, err)
+			p.breaker(t, "A").Reset()
+			for _, name := range strings.Fields(tc.opened) {
+				p.breaker(t, name).ForceOpen("test")
+				p.breaker(t, name).Release()
+			}
+			time.Sleep(time.Minute)
+			p.script("A", fault)
+			p.script("B", fault)
+			p.took()
+			_, err = p.call(t.Context())
+			require.ErrorIs(t, err, errDown)
+			require.Equal(t, tc.hits, p.took(), name)
+		}
+	})
+}
+
+// F7: the failure of a trial speaks for its instance, and not against the service.
+func TestF7_AFailedTrialIsNoNewsOfTheService(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		policy := steady()
+		policy.Retry = retry.Off()
+		policy.Breaker = &breaker.Config{Consecutive: 1, Jitter: breaker.NoJitter}
+		k := newKit(t, policy)
+		set, err := outlier.New(outlier.Config{MinCalls: 1, Time: time.Second}, "good", "bad")
+		require.NoError(t, err)
+		u, err := k.Upstreams("test", holdfast.Upstream{Name: "S", Instances: set})
+		require.NoError(t, err)
+		p := &places{kit: k, list: u, steps: map[string][]call.Result{}, count: map[string]int{}}
+		trials := 0
+		ask := func() {
+			b, err := k.Bind(namesAsTheyAre)
+			require.NoError(t, err)
+			var c holdfast.Call
+			ctx, err := c.Begin(t.Context(), b.Table().Default(), call.Info{Method: "m", Safety: call.ReadOnly}, holdfast.Terms{Upstreams: u})
+			require.NoError(t, err)
+			_, _ = c.Run(ctx, func(context.Context, int) call.Result {
+				if c.Instance() == 1 {
+					trials++
+					return fault
+				}
+				return up
+			})
+		}
+		for trials == 0 {
+			ask()
+		}
+		require.Equal(t, breaker.Open, p.breaker(t, "S").State(), "before the ejection it counts")
+		p.breaker(t, "S").Reset()
+		for trials < 5 {
+			ask()
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, breaker.Closed, p.breaker(t, "S").State())
 	})
 }
 

@@ -303,6 +303,8 @@ func TestF6_AStreamPassesARefusalOver(t *testing.T) {
 			breakerOf(t, k, "a").ForceOpen("test") // and now the breaker
 		}
 		require.Equal(t, []int{1, 2}, hitsOf(a, b))
+		require.Equal(t, 2, breakerOf(t, k, "b").Counts().Results, "each is booked")
+		require.Zero(t, maps.Collect(k.Bulkheads())["b"].InUse())
 		cancel()
 		_, err = readAll(holding)
 		require.Equal(t, codes.Canceled, status.Code(err))

@@ -140,6 +140,22 @@ func TestF6_TheLastRealAnswerComesBack(t *testing.T) {
 	})
 }
 
+// K2: the permit of a failed answer is free for the next upstream, which may be another
+// part of the same target.
+func TestK2_AHopHoldsOnePermit(t *testing.T) {
+	overBoth(t, func(t *testing.T, proto memnet.Proto) {
+		p := quick()
+		p.Retry = retry.Off()
+		p.Bulkhead = &bulkhead.Config{Limit: 1}
+		c := network(t, proto, map[string]*script{"a": answers(status(http.StatusServiceUnavailable, "down"), status(http.StatusOK, "ok"))})
+		c.over(t, holdfast.Config{Default: p}, []httpmw.Upstream{{URL: host("a"), Name: "A", Resource: "m1"}, {URL: host("a"), Name: "A", Resource: "m2"}})
+		resp, text, err := c.get(t)
+		require.NoError(t, err)
+		require.Equal(t, "ok", text)
+		require.Equal(t, "A|m2", httpmw.AnsweredBy(resp))
+	})
+}
+
 // R9, H2: each hop sends the whole body again, and the same key.
 func TestR9_EachHopSendsTheBodyAndTheKey(t *testing.T) {
 	overBoth(t, func(t *testing.T, proto memnet.Proto) {

@@ -111,8 +111,8 @@ var (
 // transport has let go of the body, for behind GetBody there may be one shared
 // file; but no longer than for so long.
 func (u *upload) rewind(ctx context.Context, patience time.Duration) (err error) {
-	if u.empty() || u.sent == nil || u.spare != nil {
-		return nil // there is nothing to rewind, or it has been
+	if u.empty() || u.spare != nil { // or it was rewound for an upstream that refused
+		return nil
 	}
 	if u.body != nil && !u.body.gate.shut(ctx, patience) {
 		return errStillRead

@@ -57,7 +57,11 @@ type Terms struct {
 	Stream   bool      // Total goes on to the first message, if that has a limit
 	Override *Override // from a call option; nil if there is none
 
-	Upstreams *Upstreams // that can answer the call; nil is info.Target alone
+	// Upstreams are those that can answer the call, in order of preference; nil is
+	// info.Target alone. Where a failure may be repeated, or its upstream refuses, the
+	// next has its turn without a wait; what the retry policy counts, waits between
+	// and takes a token for are walks along the list.
+	Upstreams *Upstreams
 }
 
 // Begin begins a call of m; c is new. info.Safety is what the wire declares. The

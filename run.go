@@ -11,7 +11,8 @@ import (
 //	Fallback( Retry( CircuitBreaker( Timeout( Bulkhead( attempt ) ) ) ) )
 //
 // where an attempt ends when its function returns. It returns the fallback's
-// answer, if one was given, or the call's error. In a call that may be hedged
+// answer, if one was given, or the call's error. With several upstreams Retry( repeats
+// rounds of Failover( : see [Terms]. In a call that may be hedged
 // [Call.RunHedged] lets attempts race in the place of one.
 func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int) call.Result) (answer any, err error) {
 	returned := false

@@ -90,6 +90,11 @@
 // interceptor behind the kit must heed its context, and may run for several
 // attempts at the same time.
 //
+// # Several upstreams
+//
+// [Failover] makes one connection of several: each RPC goes to the first upstream that
+// can answer it. docs/failover.md tells what moves on and when.
+//
 // # What the kit adds to the metadata
 //
 // "idempotency-key", the same on every attempt, if the policy's Retry makes keys;

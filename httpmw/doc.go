@@ -38,6 +38,11 @@
 // hook, a classifier and the base transport may run for several attempts of one
 // call at the same time.
 //
+// # Several upstreams
+//
+// [Failover] returns a Transport that sends each request to the first of several base
+// URLs that can answer it; docs/failover.md tells what moves on and when.
+//
 // # What a limit bounds
 //
 // Total and Attempt run to the response headers. FirstMessage runs to the first

@@ -65,9 +65,10 @@ func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 // Where the caller's deadline is sooner than all of them there is nothing to end
 // it for, and it may be the caller's own; not a stream's, which lives on until its
 // context ends.
-func (a *Attempt) hold(ctx context.Context, now mono.Instant, bound, first timeout.Bound, idle time.Duration, stream bool) context.Context {
-	if deadline, ok := ctx.Deadline(); ok && !stream {
-		left := mono.Of(deadline).Sub(now)
+func (c *Call) hold(ctx context.Context, a *Attempt, bound timeout.Bound, now mono.Instant) context.Context {
+	first, idle := c.firstMessage(now), c.limits.Idle
+	if c.bounded && !c.stream {
+		left := c.callersLeft(now)
 		if !bound.Sooner(left) && !first.Sooner(left) && (idle == 0 || left <= idle) {
 			return ctx
 		}
@@ -175,14 +176,20 @@ func (a *Attempt) passed() *timeout.Error {
 
 // Book tells the breaker, and whoever else watches, how the attempt ended. Only
 // the first call counts.
-func (a *Attempt) Book(ctx context.Context, res call.Result) {
-	if !a.booked.CompareAndSwap(false, true) {
-		return
+func (a *Attempt) Book(ctx context.Context, res call.Result) { a.book(ctx, &res) }
+
+func (a *Attempt) book(ctx context.Context, res *call.Result) {
+	if a.booked.CompareAndSwap(false, true) {
+		a.bookAlone(ctx, res)
 	}
+}
+
+// bookAlone is Book where nobody else can come first.
+func (a *Attempt) bookAlone(ctx context.Context, res *call.Result) {
 	if a.seat != nil && a.seat.told != nil {
-		defer a.seat.told.ended(res) // also if a breaker's hook panics
+		defer a.seat.told.ended(*res) // also if a breaker's hook panics
 		if a.seat.told.failed {
-			a.settle(ctx, call.Result{Class: call.Refused}) // it never came to be sent
+			a.settle(ctx, &call.Result{Class: call.Refused}) // it never came to be sent
 			return
 		}
 	}
@@ -193,7 +200,7 @@ func (a *Attempt) Book(ctx context.Context, res call.Result) {
 }
 
 // settle books the attempt's end with the layers.
-func (a *Attempt) settle(ctx context.Context, res call.Result) {
+func (a *Attempt) settle(ctx context.Context, res *call.Result) {
 	verdict := verdictOf(res.Class)
 	if res.Class == call.TimedOut && a.ticket.Probe() && (callerDone(ctx) || a.hasty && errors.Is(res.Err, timeout.ErrExceeded)) {
 		// A probe is judged by the dependency's answer or by its own limit, not
@@ -224,7 +231,7 @@ func (a *Attempt) giveUp(ctx context.Context) {
 	if a.seat != nil && a.seat.told != nil {
 		defer a.seat.told.ended(res)
 	}
-	a.settle(ctx, res)
+	a.settle(ctx, &res)
 }
 
 // giveUpUnless gives the attempt up unsent if a hook that was to be told of it has

@@ -16,6 +16,7 @@ import (
 // their stack and belongs to one goroutine.
 type Call struct {
 	method *Method
+	hooks  *Hooks // as they were when it began; never nil
 	info   call.Info
 	key    string // idempotency key made for the call, "" if none was
 	keyed  bool   // it carries one, made or the caller's
@@ -33,6 +34,8 @@ type Call struct {
 	tally  *Tally        // nil if nobody counts
 	told   *callTold     // nil if no hook waits for the call's end
 
+	deadline mono.Instant // the caller's; meaningful if bounded
+	bounded  bool         // the caller has one
 	end      mono.Instant // of Total; meaningful if limits.Total > 0
 	now      mono.Instant // the last reading of the clock
 	attempts int          // begun so far
@@ -73,15 +76,16 @@ func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms
 	if terms.Override != nil {
 		override = terms.Override
 	}
-	info.Safety = m.safetyOf(info.Safety)
+	c.method, c.hooks, c.keyed, c.stream = m, m.hooks.Load(), terms.Keyed, terms.Stream
+	c.info.Target, c.info.Method, c.info.Resource = info.Target, info.Method, info.Resource // apart: see set
+	c.info.Safety = m.safetyOf(info.Safety)
 	if around.resource != "" {
-		info.Resource = around.resource
+		c.info.Resource = around.resource
 	}
 	if terms.Upstreams != nil {
-		c.walk = newWalk(terms.Upstreams, info.Resource)
-		info = c.walk.here(info)
+		c.walk = newWalk(terms.Upstreams, c.info.Resource)
+		c.info = c.walk.here(c.info)
 	}
-	c.method, c.info, c.keyed, c.stream = m, info, terms.Keyed, terms.Stream
 	c.fallback, c.retry, c.limits, c.now = m.fallback.policy, m.retry.policy, m.timeout.policy, mono.Now()
 	if override != nil {
 		if err := c.override(override); err != nil {
@@ -96,15 +100,18 @@ func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms
 		c.key, c.keyed = rand.Text(), true
 	}
 	c.end = c.now.Add(c.limits.Total)
-	c.state = m.state(info, c.now)
+	c.state = m.state(c.info, c.now)
 	if c.bucket = c.state.bucket; c.bucket == nil && c.retry != nil && c.retry != m.retry.policy {
 		c.bucket = retry.NewBucket(c.retry.Budget) // the policy has none to share
 	}
 	c.hedged = c.mayHedge()
 	c.count()
 	ctx = around.enter(ctx, c.MayRetry())
-	if hook := m.hooks.Load().Call; hook != nil {
+	if hook := c.hooks.Call; hook != nil {
 		ctx = c.beginTold(ctx, hook)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		c.deadline, c.bounded = mono.Of(deadline), true
 	}
 	return ctx, nil
 }

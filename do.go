@@ -53,6 +53,9 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 		}
 		return call.Result{Class: classOf(err), Err: err}
 	})
+	if answer == nil && err == nil {
+		return value, nil
+	}
 	return answered(ctx, &c, value, answer, err)
 }
 

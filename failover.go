@@ -141,7 +141,7 @@ func (c *Call) nextUpstream() int {
 // what it needs if one was made before.
 func (c *Call) ready(ctx context.Context, prepare func(context.Context) error) (bool, error) {
 	w := c.walk
-	if !callerDone(ctx) && c.left(ctx) <= 0 {
+	if !callerDone(ctx) && c.left() <= 0 {
 		if w.real {
 			w.refusal = retry.ErrNoTime
 		}
@@ -209,7 +209,7 @@ func (c *Call) noteHop(ctx context.Context, a *Attempt) {
 // hook panic, the attempt is given up unsent.
 func (c *Call) tellFailover(ctx context.Context, a *Attempt) {
 	w := c.walk
-	if h := c.method.hooks.Load().Failover; h != nil {
+	if h := c.hooks.Failover; h != nil {
 		told := false
 		defer a.giveUpUnless(ctx, &told)
 		h(ctx, Failover{Info: c.info, Attempt: w.n, From: w.list[w.from].String(), After: w.before})

@@ -54,8 +54,9 @@ type runLane struct {
 
 func (l *runLane) Held() *Attempt { return &l.attempt }
 
-func (l *runLane) Run(ctx context.Context) call.Result {
-	return l.call.within(l.caller, ctx, &l.attempt, l.n, l.make)
+func (l *runLane) Run(ctx context.Context) (res call.Result) {
+	l.call.within(l.caller, ctx, &l.attempt, l.n, l.make, &res)
+	return res
 }
 
 func (l *runLane) End(won bool) {

@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -11,18 +10,24 @@ import (
 
 // left returns how long the call may go on, retry.NoLimit if nothing bounds it.
 // Floor is left out of it: with less than that no attempt begins.
-func (c *Call) left(ctx context.Context) time.Duration {
-	left := retry.NoLimit
+func (c *Call) left() time.Duration {
+	left := c.callersLeft(c.now)
 	if c.limits.Total > 0 {
-		left = c.end.Sub(c.now)
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		left = min(left, mono.Of(deadline).Sub(c.now))
+		left = min(left, c.end.Sub(c.now))
 	}
 	if left == retry.NoLimit {
 		return left
 	}
 	return left - c.limits.Floor
+}
+
+// callersLeft returns how long it is from now to the caller's own deadline,
+// retry.NoLimit if there is none.
+func (c *Call) callersLeft(now mono.Instant) time.Duration {
+	if !c.bounded {
+		return retry.NoLimit
+	}
+	return c.deadline.Sub(now)
 }
 
 // bound returns the nearest limit of an attempt that begins at now.
@@ -67,7 +72,7 @@ func (c *Call) firstMessage(now mono.Instant) timeout.Bound {
 
 // TimeLeft returns how long the call may go on, retry.NoLimit if nothing bounds
 // it.
-func (c *Call) TimeLeft(ctx context.Context) time.Duration {
+func (c *Call) TimeLeft() time.Duration {
 	c.now = mono.Now()
-	return max(c.left(ctx), 0)
+	return max(c.left(), 0)
 }

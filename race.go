@@ -93,7 +93,7 @@ func (c *Call) Race(ctx context.Context, held bool, lane func(n int) Lane) call.
 	if hedge.Percentile > 0 {
 		delay = max(delay, c.latency.PercentileAt(first.sent))
 	}
-	if c.probe || !c.mayAdd() || delay >= c.left(ctx) {
+	if c.probe || !c.mayAdd() || delay >= c.left() {
 		first.res, first.returned = first.lane.Run(first.ctx), true
 		r.finished(first)
 		return r.verdict()
@@ -130,7 +130,8 @@ func (r *race) admit(n int, hedge bool) (*racer, call.Result) {
 	r.racers = append(r.racers, x)
 	a := x.lane.Held()
 	a.seat = x.seat
-	bounded, refusal := r.call.open(own, a, r.held)
+	var refusal call.Result
+	bounded := r.call.open(own, a, r.held, &refusal)
 	if bounded == nil {
 		quit()
 		return nil, refusal
@@ -145,7 +146,7 @@ func (r *race) hedge() bool {
 	c.now = mono.Now()
 	// The layers are asked first, so that a hedge that cannot be sent costs no
 	// token and leaves no trace in the breaker.
-	if r.caller.Err() != nil || !c.mayAdd() || c.left(r.caller) <= 0 || !c.closed() || c.bucket.TokensAt(c.now) < 1 {
+	if r.caller.Err() != nil || !c.mayAdd() || c.left() <= 0 || !c.closed() || c.bucket.TokensAt(c.now) < 1 {
 		return false
 	}
 	before := len(r.racers)

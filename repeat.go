@@ -17,6 +17,10 @@ import (
 // wait begins, to give back what the failed attempt still holds and to make
 // ready what the next one needs; its error ends the call.
 func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.Context) error) bool {
+	return c.next(ctx, &res, prepare)
+}
+
+func (c *Call) next(ctx context.Context, res *call.Result, prepare func(context.Context) error) bool {
 	if c.attempts == 0 {
 		if !c.first(ctx) {
 			c.tellRefused(ctx)
@@ -25,8 +29,9 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 		return true
 	}
 	if c.walk != nil {
-		var next step
-		switch res, next = c.walkOn(ctx, res, prepare); next {
+		end, next := c.walkOn(ctx, *res, prepare)
+		res = &end
+		switch next {
 		case toUpstream:
 			return true
 		case callOver:
@@ -42,17 +47,18 @@ func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.C
 		if c.attempts > 0 && res.Class == call.Refused {
 			c.stopped = res.Err // the call ends with its last real result
 		} else {
-			c.last = res
+			c.last = *res
 		}
 		c.tellRefused(ctx)
 		return false
 	}
-	c.last = res
-	if c.raced {
+	c.last = *res
+	if c.raced || res.Class == call.OK {
 		return false
 	}
 	if c.walk != nil {
-		res = c.asked(res)
+		asked := c.asked(*res)
+		res = &asked
 	}
 	d := c.decide(ctx, res)
 	if !d.Again {
@@ -86,7 +92,7 @@ func (c *Call) first(ctx context.Context) bool {
 		c.last.NotSent = true
 		return false
 	}
-	switch left := c.left(ctx); {
+	switch left := c.left(); {
 	case left > 0:
 	case left+c.limits.Floor <= 0: // the deadline has passed, if only just
 		c.last = callerEnd(ctx)
@@ -101,14 +107,14 @@ func (c *Call) first(ctx context.Context) bool {
 }
 
 // decide asks the retry policy what follows on res.
-func (c *Call) decide(ctx context.Context, res call.Result) retry.Decision {
-	if c.retry == nil || res.Class == call.OK {
+func (c *Call) decide(ctx context.Context, res *call.Result) retry.Decision {
+	if c.retry == nil {
 		return retry.Decision{}
 	}
 	c.now = mono.Now()
 	return c.retry.Next(retry.Input{
-		Attempt: c.attempts, Before: c.before, Result: res, Safety: c.info.Safety, Keyed: c.keyed, Probe: c.probe, Nested: c.nested,
-		CallerDone: ctx.Err() != nil, Left: c.left(ctx), Refusal: c.refusal(),
+		Attempt: c.attempts, Before: c.before, Result: *res, Safety: c.info.Safety, Keyed: c.keyed, Probe: c.probe, Nested: c.nested,
+		CallerDone: ctx.Err() != nil, Left: c.left(), Refusal: c.refusal(),
 		Bucket: c.bucket, Now: c.now, PrevDelay: c.delay, U: 1 - rand.Float64(),
 	})
 }
@@ -172,7 +178,7 @@ func (c *Call) wait(ctx context.Context, delay time.Duration, prepare func(conte
 		c.stopped = err
 		return false
 	}
-	if c.left(ctx) <= 0 {
+	if c.left() <= 0 {
 		c.stopped = retry.ErrNoTime
 		return false
 	}

@@ -15,52 +15,69 @@ import (
 // rounds of Failover( : see [Terms]. In a call that may be hedged
 // [Call.RunHedged] lets attempts race in the place of one.
 func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int) call.Result) (answer any, err error) {
-	returned := false
-	defer func() { c.close(ctx, err, returned) }()
-	for res := (call.Result{}); c.Next(ctx, res, nil); { // Retry(
-		res = c.once(ctx, attempt)
+	if c.followed() {
+		returned := false
+		defer func() { c.close(ctx, err, returned) }()
+		answer, err = c.run(ctx, attempt)
+		returned = true
+		return answer, err
 	}
-	answer, err = c.Fallback(ctx) // Fallback(
-	returned = true
-	return answer, err
+	return c.run(ctx, attempt)
 }
 
-// once makes one attempt. A panic or a Goexit in it is a failure and goes on.
-func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call.Result) (res call.Result) {
-	var a Attempt
-	bounded, refusal := c.open(ctx, &a, false)
-	c.note(ctx, &a, bounded != nil)
-	if bounded == nil {
-		return refusal
+func (c *Call) run(ctx context.Context, attempt func(ctx context.Context, n int) call.Result) (answer any, err error) {
+	var res call.Result
+	for c.next(ctx, &res, nil) { // Retry(
+		c.once(ctx, attempt, &res)
 	}
-	return c.within(ctx, bounded, &a, c.Attempt(), attempt)
+	return c.Fallback(ctx) // Fallback(
+}
+
+// once makes one attempt, whose end is in res. A panic or a Goexit in it is a
+// failure and goes on.
+func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call.Result, res *call.Result) {
+	var a Attempt
+	bounded := c.open(ctx, &a, false, res)
+	c.note(ctx, &a, bounded != nil)
+	if bounded != nil {
+		c.within(ctx, bounded, &a, c.Attempt(), attempt, res)
+	}
 }
 
 // within makes the n-th attempt, which was admitted.
-func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt func(context.Context, int) call.Result) (res call.Result) {
-	res.Class = call.ServerFault // what a panic leaves standing
+func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt func(context.Context, int) call.Result, res *call.Result) {
+	*res = call.Result{Class: call.ServerFault} // what a panic leaves standing
 	defer a.Release()
-	defer func() { a.Book(ctx, res) }()
+	defer func() { a.bookAlone(ctx, res) }()
 	trial := c.Try(n)
 	end := attempt(bounded, n)
 	if end.Class != call.OK || c.method.classify != nil {
 		end = c.Classify(ctx, a.Judge(ctx, end))
 	}
-	res = end // only now: until here it stands for a panic
+	set(res, &end) // only now: until here it stands for a panic
 	c.countPlain(a, res)
-	trial.Ended(ctx, res)
-	return res
+	if trial.call != nil {
+		trial.Ended(ctx, end)
+	}
+}
+
+// set is *to = *from for a result that was returned just now: to read a word back
+// before its bytes are written, as a copy of the whole does, stalls the processor.
+func set(to, from *call.Result) {
+	to.Class, to.Err, to.Code, to.RetryAfter = from.Class, from.Err, from.Code, from.RetryAfter
+	to.Exact, to.NotSent, to.NoRetry, to.Retry = from.Exact, from.NotSent, from.NoRetry, from.Retry
 }
 
 // open admits one attempt: CircuitBreaker( Timeout( Bulkhead( , in this order.
 // With held the attempt outlives the function that makes it, as a response body
 // or a stream does: its limit ends with [Attempt.Opened] then. If the attempt is
-// refused the context is nil and nothing is held. It changes nothing of c, so
-// that attempts may run beside each other.
-func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context.Context, refusal call.Result) {
+// refused the context is nil, the reason is in refusal and nothing is held. It
+// changes nothing of c, so that attempts may run beside each other.
+func (c *Call) open(ctx context.Context, a *Attempt, held bool, refusal *call.Result) (bounded context.Context) {
 	if c.breaker != nil { // CircuitBreaker(
 		if err := c.ask(a); err != nil {
-			return nil, refused(err)
+			*refusal = refused(err)
+			return nil
 		}
 	}
 
@@ -71,18 +88,18 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 	bound := c.bound(a, now) // Timeout(
 	a.bucket, a.tally = c.bucket, c.tally
 	if held {
-		bounded = a.hold(ctx, now, bound, c.firstMessage(now), c.limits.Idle, c.stream)
+		bounded = c.hold(ctx, a, bound, now)
 	} else {
-		bounded, a.own = bound.Context(ctx, now)
+		bounded, a.own = bound.Context(ctx, now, c.callersLeft(now))
 		a.limit, a.whole, a.until = bound.Limit, bound.Whole, now.Add(bound.Left)
 	}
 
 	if c.bulkhead != nil { // Bulkhead(
 		if !a.permit.Try(c.bulkhead, c.outerBulkhead) {
 			if err := c.queue(ctx, bounded, a); err != nil {
-				refusal := turnedAway(ctx, err) // first: giving up ends the context of an attempt in a race
+				*refusal = turnedAway(ctx, err) // first: giving up ends the context of an attempt in a race
 				a.giveUp(ctx)
-				return nil, refusal
+				return nil
 			}
 		}
 	}
@@ -92,7 +109,7 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool) (bounded context
 	if c.Watched() {
 		bounded = c.watch(bounded, a)
 	}
-	return bounded, call.Result{}
+	return bounded
 }
 
 // note remembers for Next what became of the attempt's admission, and tells of a
@@ -120,7 +137,7 @@ func (c *Call) ask(a *Attempt) error {
 // refused the context is nil and nothing is held. It is for the adapter then to
 // call a.Book and a.Release.
 func (c *Call) OpenHeld(ctx context.Context, a *Attempt) (held context.Context, refusal call.Result) {
-	held, refusal = c.open(ctx, a, true)
+	held = c.open(ctx, a, true, &refusal)
 	c.note(ctx, a, held != nil)
 	return held, refusal
 }

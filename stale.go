@@ -88,7 +88,7 @@ func (c *Call) FailFallback(ctx context.Context, failure error) error {
 }
 
 func (c *Call) tellFallback(ctx context.Context, failure error) {
-	if tell := c.method.hooks.Load().Fallback; tell != nil {
+	if tell := c.hooks.Fallback; tell != nil {
 		tell(ctx, Fallback{Info: c.info, Kind: c.stand.kind, Age: c.stand.age, After: c.last, Err: failure})
 	}
 }

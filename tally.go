@@ -105,7 +105,7 @@ func (k *Kit) Tallies() iter.Seq2[string, *Tally] {
 }
 
 // countPlain counts a call together with its attempt, where that has the answer.
-func (c *Call) countPlain(a *Attempt, res call.Result) {
+func (c *Call) countPlain(a *Attempt, res *call.Result) {
 	if a.tally != nil && res.Class == call.OK && !c.hedged {
 		a.tally.plain.Add()
 		a.tally, c.counted = nil, true

@@ -50,7 +50,7 @@ func (c *Call) watch(bounded context.Context, a *Attempt) context.Context {
 	if a.seat == nil {
 		a.seat = &seat{}
 	}
-	told := &attemptTold{call: c.told, hook: c.method.hooks.Load().Attempt}
+	told := &attemptTold{call: c.told, hook: c.hooks.Attempt}
 	told.attempt = call.Attempt{Info: c.info, Wire: c.method.wire, Hedge: a.seat.hedge, Probe: a.Probe()}
 	if c.told != nil {
 		c.told.begin()
@@ -60,7 +60,7 @@ func (c *Call) watch(bounded context.Context, a *Attempt) context.Context {
 }
 
 // Watched reports whether [Sending] has somebody to tell.
-func (c *Call) Watched() bool { return c.told != nil || c.method.hooks.Load().Attempt != nil }
+func (c *Call) Watched() bool { return c.told != nil || c.hooks.Attempt != nil }
 
 // Sending tells the hook of the n-th attempt of its call, which is about to be
 // sent with ctx, and returns the context to send it with. Adapters call it, and
@@ -149,11 +149,14 @@ func (c *Call) CallEnd(err error) CallEnd {
 // [Call.Run] and [Call.RunHedged] do it themselves; other adapters call it once, or
 // [Call.Unwound].
 func (c *Call) Return(ctx context.Context, err error) {
-	if c.tally != nil || c.told != nil || c.method.hooks.Load().Returned != nil {
+	if c.followed() {
 		c.ReturnAs(ctx, c.CallEnd(err))
 		c.counted = true
 	}
 }
+
+// followed reports whether anybody wants to know that the call returns.
+func (c *Call) followed() bool { return c.tally != nil || c.told != nil || c.hooks.Returned != nil }
 
 // ReturnAs is Return for a call whose end is not to be read from c, because
 // another goroutine may be at it.
@@ -167,7 +170,7 @@ func (c *Call) ReturnAs(ctx context.Context, end CallEnd) {
 	if c.told != nil {
 		defer c.told.returned(end, c.raced)
 	}
-	if h := c.method.hooks.Load().Returned; h != nil {
+	if h := c.hooks.Returned; h != nil {
 		began := c.end.Add(-c.limits.Total)
 		h(ctx, Returned{CallEnd: end, Took: mono.Now().Sub(began)})
 	}

@@ -19,12 +19,13 @@ type watchers struct {
 // tellRefused tells that the call has ended because the kit turned an attempt away, if
 // that is so.
 func (c *Call) tellRefused(ctx context.Context) {
+	if c.stopped == nil && c.attempts > 0 {
+		return // no attempt was due
+	}
 	r := Refusal{Info: c.info, Attempt: c.made() + 1, Err: c.stopped}
 	switch {
 	case c.stopped != nil:
 		r.Cause = causeOf(c.stopped)
-	case c.attempts > 0:
-		return // no attempt was due
 	case c.last.Class == call.Refused:
 		r.Cause, r.Err = causeOf(c.last.Err), c.last.Err
 	case c.last.Class == call.TimedOut:
@@ -37,7 +38,7 @@ func (c *Call) tellRefused(ctx context.Context) {
 	} else if c.tally != nil {
 		c.tally.repeats[r.Cause].Add()
 	}
-	if h := c.method.hooks.Load().Refused; h != nil {
+	if h := c.hooks.Refused; h != nil {
 		h(ctx, r)
 	}
 }
@@ -45,7 +46,7 @@ func (c *Call) tellRefused(ctx context.Context) {
 // tellRetry tells of a repeat that was admitted. Should the hook panic, the attempt
 // is given up unsent.
 func (c *Call) tellRetry(ctx context.Context, a *Attempt) {
-	if h := c.method.hooks.Load().Retry; h != nil {
+	if h := c.hooks.Retry; h != nil {
 		told := false
 		defer a.giveUpUnless(ctx, &told)
 		h(ctx, Retry{Info: c.info, Attempt: c.Attempt(), After: c.last, Delay: c.delay})
@@ -60,7 +61,7 @@ func (c *Call) tellHedge(ctx context.Context, n int) {
 	if c.tally != nil {
 		c.tally.hedges.Add()
 	}
-	if h := c.method.hooks.Load().Hedged; h != nil {
+	if h := c.hooks.Hedged; h != nil {
 		h(ctx, Hedge{c.info, n})
 	}
 }
@@ -69,7 +70,7 @@ func (c *Call) tellHedgeWon(ctx context.Context, n int) {
 	if c.tally != nil {
 		c.tally.wons.Add()
 	}
-	if h := c.method.hooks.Load().HedgeWon; h != nil {
+	if h := c.hooks.HedgeWon; h != nil {
 		h(ctx, Hedge{c.info, n})
 	}
 }
@@ -77,7 +78,7 @@ func (c *Call) tellHedgeWon(ctx context.Context, n int) {
 // queue waits for a permit. Should the hook panic, the attempt is given up.
 func (c *Call) queue(ctx, bounded context.Context, a *Attempt) error {
 	a.ticket.Queued()
-	h := c.method.hooks.Load().Queued
+	h := c.hooks.Queued
 	if h == nil {
 		err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead)
 		if err == nil {
@@ -111,7 +112,7 @@ type Trial struct {
 // Try begins the trial of the n-th attempt. Adapters whose attempts outlive the
 // function that makes them use it.
 func (c *Call) Try(n int) Trial {
-	if c.method.hooks.Load().Tried == nil {
+	if c.hooks.Tried == nil {
 		return Trial{}
 	}
 	return Trial{c, n, mono.Now()}
@@ -122,7 +123,7 @@ func (t Trial) Ended(ctx context.Context, res call.Result) {
 	if t.call == nil {
 		return
 	}
-	if h := t.call.method.hooks.Load().Tried; h != nil {
+	if h := t.call.hooks.Tried; h != nil {
 		h(ctx, Tried{Info: t.call.info, Number: t.n, Result: res, Took: mono.Now().Sub(t.began)})
 	}
 }

@@ -152,6 +152,10 @@ func (p *Pair) Done(o Outcome) { p.DoneAt(o, mono.Now()) }
 
 // DoneAt is Done for a caller that has read the clock.
 func (p *Pair) DoneAt(o Outcome, now mono.Instant) {
+	if p.second.b == nil {
+		p.first.DoneAt(o, now)
+		return
+	}
 	defer p.second.DoneAt(o, now) // also if a hook of the first panics
 	p.first.DoneAt(o, now)
 }

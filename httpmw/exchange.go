@@ -207,9 +207,9 @@ func (x *exchange) prepare(ctx context.Context) error {
 	case x.call.Moving(): // to another upstream, where nothing is waited for
 		x.answer.holder.attempt.ReleasePermit()
 	default:
-		x.answer.park(ctx, min(drainTime, x.call.TimeLeft(ctx)))
+		x.answer.park(ctx, min(drainTime, x.call.TimeLeft()))
 	}
-	return x.upload.rewind(ctx, min(drainTime, x.call.TimeLeft(ctx)))
+	return x.upload.rewind(ctx, min(drainTime, x.call.TimeLeft()))
 }
 
 // close ends what is left of the call. Where it was unwound by a panic or a Goexit

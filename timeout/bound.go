@@ -32,13 +32,11 @@ func (b Bound) Sooner(left time.Duration) bool { return b.Left > 0 && b.Left < l
 func (b Bound) Error() *Error { return &Error{Limit: b.Limit, After: b.Whole} }
 
 // Context returns ctx with the bound as its deadline, counted from now, and that
-// context as what has to be released when the attempt ends. If the bound is zero,
-// or the caller's own deadline is not later, it is ctx itself and own is nil.
-func (b Bound) Context(ctx context.Context, now mono.Instant) (_ context.Context, own *Own) {
-	if b.Left <= 0 {
-		return ctx, nil
-	}
-	if deadline, ok := ctx.Deadline(); ok && mono.Of(deadline).Sub(now) <= b.Left {
+// context as what has to be released when the attempt ends. callers is how long it
+// is to the deadline that ctx has. If the bound is zero or not sooner than that, it
+// is ctx itself and own is nil.
+func (b Bound) Context(ctx context.Context, now mono.Instant, callers time.Duration) (_ context.Context, own *Own) {
+	if !b.Sooner(callers) {
 		return ctx, nil
 	}
 	own = &Own{caller: ctx, until: now.Add(b.Left)}

@@ -3,6 +3,7 @@ package timeout_test
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"sync"
 	"testing"
@@ -28,7 +29,7 @@ func TestT1_OwnIsAStandardContext(t *testing.T) {
 			left := time.Duration(rapid.IntRange(1, 5).Draw(t, "left")) * time.Second
 			standard, release := context.WithTimeout(caller, left)
 			defer release()
-			ctx, own := timeout.Bound{Limit: "Attempt", Whole: left, Left: left}.Context(caller, mono.Now())
+			ctx, own := timeout.Bound{Limit: "Attempt", Whole: left, Left: left}.Context(caller, mono.Now(), math.MaxInt64)
 			defer own.Release()
 			type pair struct{ own, standard context.Context }
 			children := []pair{{ctx, standard}}
@@ -99,14 +100,14 @@ func TestT1_OwnIsAStandardContext(t *testing.T) {
 func TestOwnCostsLittle(t *testing.T) {
 	bound := timeout.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}
 	require.Equal(t, 1.0, testing.AllocsPerRun(100, func() {
-		ctx, own := bound.Context(context.Background(), mono.Now())
+		ctx, own := bound.Context(context.Background(), mono.Now(), math.MaxInt64)
 		_, _ = ctx.Err(), ctx.Value(keyType{})
 		own.Release()
 	}))
 	before := runtime.NumGoroutine()
 	caller, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ctx, own := bound.Context(caller, mono.Now())
+	ctx, own := bound.Context(caller, mono.Now(), math.MaxInt64)
 	child, cancelChild := context.WithCancel(ctx)
 	defer cancelChild()
 	require.NoError(t, child.Err())
@@ -120,7 +121,7 @@ func TestOwnCostsLittle(t *testing.T) {
 func TestOwnUnderContention(t *testing.T) {
 	for range 500 {
 		caller, cancel := context.WithCancel(context.Background())
-		ctx, own := timeout.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}.Context(caller, mono.Now())
+		ctx, own := timeout.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}.Context(caller, mono.Now(), math.MaxInt64)
 		var all sync.WaitGroup
 		channels := make([]<-chan struct{}, 4)
 		for i := range channels {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -104,7 +105,7 @@ func TestT1_ABoundIsADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bound := timeout.Bound{}.Nearer("Attempt", 2*time.Second)
 
-		ctx, own := bound.Context(t.Context(), mono.Now())
+		ctx, own := bound.Context(t.Context(), mono.Now(), math.MaxInt64)
 		require.NotNil(t, own)
 		deadline, ok := ctx.Deadline()
 		require.True(t, ok)
@@ -114,13 +115,13 @@ func TestT1_ABoundIsADeadline(t *testing.T) {
 
 		sooner, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		ctx, own = bound.Context(sooner, mono.Now())
+		ctx, own = bound.Context(sooner, mono.Now(), time.Second)
 		require.Nil(t, own)
 		require.Equal(t, sooner, ctx)
 		own.Release()
 		require.NoError(t, sooner.Err())
 
-		ctx, own = timeout.Bound{}.Context(t.Context(), mono.Now())
+		ctx, own = timeout.Bound{}.Context(t.Context(), mono.Now(), math.MaxInt64)
 		require.Nil(t, own, "0 is no limit (D054)")
 		require.Equal(t, t.Context(), ctx)
 	})

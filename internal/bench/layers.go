@@ -181,7 +181,11 @@ func limitRows() []row {
 			b, ctx := timeout.Bound{Limit: "Attempt", Whole: in.limit, Left: in.limit}, in.ctx()
 			return again(func(n int) {
 				for range n {
-					bounded, own := b.Context(ctx, mono.Now())
+					now, callers := mono.Now(), retry.NoLimit
+					if deadline, ok := ctx.Deadline(); ok {
+						callers = mono.Of(deadline).Sub(now)
+					}
+					bounded, own := b.Context(ctx, now, callers)
 					if !sooner && bounded.Done() == nil {
 						panic("it can end")
 					}

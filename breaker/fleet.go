@@ -2,7 +2,8 @@ package breaker
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"strconv"
@@ -74,7 +75,7 @@ func (s Sharing) withDefaults() Sharing {
 	}
 	if s.Worker == "" {
 		host, _ := os.Hostname()
-		s.Worker = host + "-" + rand.Text()[:8]
+		s.Worker = host + "-" + cryptorand.Text()[:8]
 	}
 	def(&s.Refresh, defaultRefresh)
 	def(&s.Timeout, defaultTimeout)
@@ -93,7 +94,8 @@ type Fleet struct {
 	used atomic.Uint32 // a breaker was, since the last refresh
 	_    [60]byte      // the word above is read for every call
 
-	set Sharing // defaults filled
+	set  Sharing        // defaults filled
+	draw func() float64 // of chance, with mu held
 
 	down     atomic.Bool   // the store does not answer: only a refresh asks it
 	revision atomic.Uint64 // all up to it has been taken in
@@ -122,18 +124,23 @@ type known struct {
 // Join makes this process a worker of a fleet. It reads what the fleet knows
 // first, for at most s.Timeout; a store that does not answer is no error. The
 // error names every fault of s.
-func Join(s Sharing) (*Fleet, error) {
+func Join(s Sharing) (*Fleet, error) { return JoinAt(s, mono.Now(), rand.Float64) }
+
+// JoinAt is Join for a simulation, which is to come out the same each time: what is
+// left to chance is made of what draw returns, at least 0 and less than 1.
+func JoinAt(s Sharing, now mono.Instant, draw func() float64) (*Fleet, error) {
 	if err := s.Check().Err("breaker"); err != nil {
 		return nil, err
 	}
 	f := &Fleet{
 		set:     s.withDefaults(),
+		draw:    draw,
 		singles: map[string][]weak.Pointer[Breaker]{},
 		known:   map[string]known{},
 		unsaved: map[string]*Breaker{},
 	}
 	f.refresh()
-	f.cycle.due = mono.Now().Add(f.set.Refresh)
+	f.cycle.due = now.Add(f.set.Refresh)
 	return f, nil
 }
 
@@ -169,15 +176,22 @@ func (f *Fleet) add(g *Group) {
 // Breaker is [New] for a breaker that shares its state. A nil fleet makes one
 // that shares nothing.
 func (f *Fleet) Breaker(name string, c Config) (*Breaker, error) {
-	b, err := New(name, c)
+	return f.BreakerAt(name, c, mono.Now(), rand.Float64)
+}
+
+// BreakerAt is to Breaker what [NewAt] is to New.
+func (f *Fleet) BreakerAt(name string, c Config, now mono.Instant, draw func() float64) (*Breaker, error) {
+	b, err := NewAt(name, c, now, draw)
 	if err != nil || f == nil {
 		return b, err
 	}
-	b = newBreaker(name, f.compile(c), mono.Now())
+	r := f.compile(c)
+	r.draw = draw
+	b = newBreaker(name, r, now)
 	f.mu.Lock()
 	f.singles[name] = append(compact(f.singles[name]), weak.Make(b))
 	f.mu.Unlock()
-	b.rejoin(mono.Now())
+	b.rejoin(now)
 	return b, nil
 }
 

@@ -146,7 +146,7 @@ func (f *Fleet) pause() time.Duration {
 			p = max(p, min(over/4, longestPause))
 		}
 	}
-	return p - time.Duration(rand.Int64N(int64(p)/10+1))
+	return p - time.Duration(f.draw()*float64(p)/10)
 }
 
 // refresh reads what has changed and takes it in.

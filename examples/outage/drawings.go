@@ -151,7 +151,7 @@ func (e *outcome) fleetDrawing() chart.Scaling {
 	s := chart.Scaling{
 		Head: chart.Head{
 			Title: "Probes of a fleet that reach the dependency",
-			Note:  "every caller with the policy of policies.go and 50 A a second; medians",
+			Note:  fmt.Sprintf("every caller with the policy of policies.go and %d A a second; medians", fleetA),
 		},
 		XName: "callers", YName: "Probes a second",
 		Text: func(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") },

@@ -6,24 +6,30 @@ import (
 	"github.com/holdfast-go/holdfast/examples/outage/sim"
 )
 
-// fleetSizes are the numbers of callers, and the seeds for each: a caller gets 50 A
-// a second whatever their number, and a thousand of them take their time.
-var fleetSizes = []struct{ callers, seeds int }{{1, 200}, {10, 20}, {100, 5}, {1000, 1}}
+// fleetA is how many A a second each caller of a fleet gets.
+const fleetA = 10
 
-// fleetWays are how the callers of a fleet keep their breakers.
-var fleetWays = []string{"alone"}
+// fleetSizes are the numbers of callers, and the seeds for each: a thousand callers
+// take their time.
+var fleetSizes = []struct{ callers, seeds int }{{1, 100}, {10, 40}, {100, 5}, {1000, 1}}
 
-// fleetRows are fleets of callers with [Policy], each with a breaker of its own.
+// fleetWays are how the callers of a fleet keep their breakers: each its own, or
+// sharing what they know.
+var fleetWays = []string{"alone", "sharing"}
+
+// fleetRows are fleets of callers with [Policy].
 func fleetRows() []row {
 	var rows []row
-	for _, size := range fleetSizes {
-		setup := silence()
-		setup.Callers, setup.B = size.callers, 0
-		setup.Lasts = to + sim.After
-		rows = append(rows, row{
-			name: fmt.Sprintf("%d alone", size.callers), setup: setup,
-			client: sim.Client{Policy: inherit(Policy())}, seeds: size.seeds,
-		})
+	for i, way := range fleetWays {
+		for _, size := range fleetSizes {
+			setup := silence()
+			setup.Callers, setup.A, setup.B = size.callers, fleetA, 0
+			setup.Lasts = to + sim.Afterwards
+			rows = append(rows, row{
+				name: fmt.Sprintf("%d %s", size.callers, way), setup: setup,
+				client: sim.Client{Policy: inherit(Policy())}, seeds: size.seeds, sharing: i == 1,
+			})
+		}
 	}
 	return rows
 }

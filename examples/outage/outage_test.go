@@ -148,11 +148,30 @@ func TestNestedKitsMultiply(t *testing.T) {
 	require.Less(t, results[1].attempts.Max, 60.0, "budgets alone")
 }
 
-// Each caller of a fleet probes by itself: the probes grow with the callers.
-func TestAFleetsProbesGrowWithIt(t *testing.T) {
-	rows := fleetRows()[:2]
-	results, err := runAll(t.Context(), rows, 2, func(int, int) {})
-	require.NoError(t, err)
-	require.InEpsilon(t, 10, results[1].probes.Median/results[0].probes.Median, 0.1)
-	require.InDelta(t, 0.3, results[0].probesAfter.Median, 0.001, "three successes close")
+// Callers who keep their breakers alone probe each by itself; those who share have one
+// probe between them.
+func TestAFleetThatSharesHasOneProbe(t *testing.T) {
+	probes := map[string]float64{}
+	for _, r := range fleetRows() {
+		if r.setup.Callers > 100 {
+			continue
+		}
+		results, err := runAll(t.Context(), []row{r}, 2, func(int, int) {})
+		require.NoError(t, err)
+		probes[r.name] = results[0].probes.Median
+		after := 0.3 // three successes close
+		if !r.sharing {
+			after *= float64(r.setup.Callers)
+		}
+		require.InDelta(t, after, results[0].probesAfter.Median, 0.001, r.name)
+		again, err := runAll(t.Context(), []row{r}, 2, func(int, int) {})
+		require.NoError(t, err)
+		require.Equal(t, results[0].measured, again[0].measured, r.name)
+	}
+	require.InEpsilon(t, 10, probes["10 alone"]/probes["1 alone"], 0.15)
+	require.InEpsilon(t, 100, probes["100 alone"]/probes["1 alone"], 0.15)
+	for _, name := range []string{"1 sharing", "10 sharing", "100 sharing"} {
+		require.Less(t, probes[name], 1.1, name)
+		require.Greater(t, probes[name], 0.5, name)
+	}
 }

@@ -101,7 +101,7 @@ func measure(runs []sim.Figures, outage time.Duration) measured {
 		}),
 		threads:     count(func(f sim.Figures) int { return f.ThreadsMost }),
 		probes:      of(func(f sim.Figures) (float64, bool) { return float64(f.Probes) / outage.Seconds(), true }),
-		probesAfter: of(func(f sim.Figures) (float64, bool) { return float64(f.ProbesAfter) / sim.After.Seconds(), true }),
+		probesAfter: of(func(f sim.Figures) (float64, bool) { return float64(f.ProbesAfter) / sim.Afterwards.Seconds(), true }),
 	}
 }
 

@@ -107,7 +107,7 @@ The article's configurations
 	fmt.Fprintf(w, "%-*s%s\n", nameWidth, "kit", e.late)
 	fmt.Fprintf(w, "%-*s%s\n", nameWidth, "naive rule", e.naive)
 
-	fmt.Fprintf(w, "\nA fleet, each caller with the policy of policies.go and %d A a second: probes a second that reach the dependency\n\n", rate)
+	fmt.Fprintf(w, "\nA fleet, each caller with the policy of policies.go and %d A a second: probes a second that reach the dependency\n\n", fleetA)
 	fmt.Fprintf(w, "%-*s%14s%16s%8s\n", nameWidth, "callers", "in the outage", "10 s after it", "seeds")
 	for _, r := range e.fleet {
 		fmt.Fprintf(w, "%-*s%14.1f%16.1f%8d\n", nameWidth, r.name, r.probes.Median, r.probesAfter.Median, r.seeds)

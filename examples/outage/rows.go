@@ -17,6 +17,14 @@ type row struct {
 	client  sim.Client
 	article *published // nil where the article has no such row
 	seeds   int        // at most so many; 0 is as many as asked for
+	sharing bool       // the callers share their breakers' state
+}
+
+func (r *row) run(seed uint64) (sim.Figures, error) {
+	if r.sharing {
+		return runSharing(seed, r.setup, r.client)
+	}
+	return sim.Run(seed, r.setup, r.client, nil)
 }
 
 // result is a row and what its seeds gave for it.
@@ -65,7 +73,7 @@ func runAll(ctx context.Context, rows []row, seeds int, told func(done, all int)
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			for j, ok := take(); ok; j, ok = take() {
-				figures, err := sim.Run(uint64(j.seed+1), rows[j.row].setup, rows[j.row].client, nil)
+				figures, err := rows[j.row].run(uint64(j.seed + 1))
 				mu.Lock()
 				runs[j.row][j.seed] = figures
 				if done++; err != nil {

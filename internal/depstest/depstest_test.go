@@ -96,6 +96,9 @@ func TestAPlantedViolationIsFound(t *testing.T) {
 		{"breaker/breakertest", "+breaker", "ok"},
 		{"internal/memnet/memgrpc", "+internal/memnet", "ok"},
 		{"examples/http", "+internal/memnet", "test support is for tests"},
+		{"examples/http", "+breaker/breakertest", "test support is for tests"},
+		{"examples/outage", "+breaker/breakertest", "ok"}, // by a door
+		{"examples/outage", "+internal/memnet", "test support is for tests"},
 
 		// Other dependencies.
 		{"breaker", "github.com/stretchr/testify/require", "in tests only: a user of the kit"},

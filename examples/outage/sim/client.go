@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
@@ -28,6 +29,11 @@ type Client struct {
 	// Kits is how many kits are nested in each other, each with the retries of the
 	// policy and a budget of its own; the innermost has the other layers. Zero is one.
 	Kits int
+
+	// Share, if not nil, is where the callers share what their breakers know. The
+	// store's answers are waited for in real time, and so the run has to keep time with
+	// it: see Setup.Before.
+	Share breaker.Store
 }
 
 // key names a caller's dependency.
@@ -45,7 +51,9 @@ type kit struct {
 	breakerConfig  *breaker.Config
 	bulkheadConfig *bulkhead.Config
 	unaware        bool
-	nested         bool // inside another kit's attempt, and its policy heeds that
+	fleet          *breaker.Fleet
+	jitter         Chance // of cooldowns
+	nested         bool   // inside another kit's attempt, and its policy heeds that
 
 	made                    bool
 	breaker, outerBreaker   *breaker.Breaker
@@ -57,12 +65,12 @@ type kit struct {
 }
 
 // newKit checks the client's policy and returns its outermost kit.
-func (r *run) newKit(c Client) (*kit, error) {
+func (r *run) newKit(c Client, caller int) (*kit, error) {
 	p := c.Policy
 	if _, err := holdfast.New(holdfast.Config{Default: whole(p)}); err != nil {
 		return nil, err
 	}
-	innermost := &kit{run: r, safety: call.ReadOnly, unaware: c.Unaware}
+	innermost := &kit{run: r, safety: call.ReadOnly, unaware: c.Unaware, jitter: r.jitter}
 	if p.Safety != call.SafetyUnknown {
 		innermost.safety = p.Safety
 	}
@@ -81,6 +89,18 @@ func (r *run) newKit(c Client) (*kit, error) {
 	}
 	if p.Bulkhead != nil && !p.Bulkhead.IsOff() {
 		innermost.bulkheadConfig = p.Bulkhead
+	}
+	if c.Share != nil {
+		// The fleet's goroutines draw too, each worker's from streams of its own: one
+		// with the breaker's lock held, one with the fleet's.
+		n := uint64(firstShared + 2*caller)
+		innermost.jitter = stream(r.seed, n).Float64
+		fleet, err := breaker.JoinAt(breaker.Sharing{Store: c.Share, Worker: "worker-" + strconv.Itoa(caller)},
+			r.clock.instant(), stream(r.seed, n+1).Float64)
+		if err != nil {
+			return nil, err
+		}
+		innermost.fleet = fleet
 	}
 	outermost := innermost
 	for range c.Kits - 1 {
@@ -133,9 +153,9 @@ func (k *kit) begin() {
 		k.around, _ = breaker.NewAt(key, *c, now, k.run.jitter)
 	}
 	if c := k.breakerConfig; c != nil {
-		k.breaker, _ = breaker.NewAt(key, *c, now, k.run.jitter)
+		k.breaker, _ = k.fleet.BreakerAt(key, *c, now, k.jitter)
 		if c.Scope == breaker.TwoLevel {
-			k.outerBreaker, _ = breaker.NewAt(key, *c, now, k.run.jitter)
+			k.outerBreaker, _ = k.fleet.BreakerAt(key+"/target", *c, now, k.jitter)
 		}
 	}
 	if c := k.bulkheadConfig; c != nil {

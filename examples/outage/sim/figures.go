@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 )
 
-// After is how long after the outage ProbesAfter counts.
-const After = 10 * time.Second
+// Afterwards is how long after the outage ProbesAfter counts.
+const Afterwards = 10 * time.Second
 
 // Figures is what a run gave. What is called "in the outage" is from Setup.From to
 // Setup.To.
@@ -15,7 +15,7 @@ type Figures struct {
 	Attempts    int // sent to the dependency
 	Downstream  int // of them, in the outage
 	Probes      int // of those, a half-open breaker's
-	ProbesAfter int // probes sent in the time After it
+	ProbesAfter int // probes sent in the time Afterwards
 
 	A         int // that arrived
 	AInOutage int // of them, in the outage

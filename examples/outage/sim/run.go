@@ -17,6 +17,7 @@ var errServer = errors.New("sim: the dependency failed")
 
 // run is one run under way.
 type run struct {
+	seed       uint64
 	setup      Setup
 	clock      clock
 	dependency Dependency
@@ -34,6 +35,8 @@ const (
 	backoffStream
 	dependencyStream
 	firstCaller // then two for each caller
+
+	firstShared = 1 << 32 // then two for each caller that shares
 )
 
 func stream(seed, n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
@@ -41,7 +44,7 @@ func stream(seed, n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
 // Run takes a client through a setup. The trace, if not nil, is filled in.
 func Run(seed uint64, s Setup, c Client, trace *Trace) (Figures, error) {
 	r := &run{
-		setup: s, clock: clock{start: s.Start}, trace: trace,
+		seed: seed, setup: s, clock: clock{start: s.Start}, trace: trace,
 		jitter:  stream(seed, jitterStream).Float64,
 		backoff: stream(seed, backoffStream).Float64,
 	}
@@ -51,7 +54,7 @@ func Run(seed uint64, s Setup, c Client, trace *Trace) (Figures, error) {
 		if err != nil {
 			return Figures{}, err
 		}
-		k, err := r.newKit(c)
+		k, err := r.newKit(c, i)
 		if err != nil {
 			return Figures{}, err
 		}
@@ -62,7 +65,13 @@ func Run(seed uint64, s Setup, c Client, trace *Trace) (Figures, error) {
 		caller.b.plan(caller, (*request).arriveB)
 	}
 	for e, ok := r.clock.next(); ok; e, ok = r.clock.next() {
+		if s.Before != nil {
+			s.Before(r.clock.instant())
+		}
 		e.do(e.who)
+		if s.After != nil {
+			s.After()
+		}
 	}
 	return r.figures, nil
 }
@@ -144,7 +153,7 @@ func (c *caller) send(probe bool) Answer {
 		if probe {
 			f.Probes++
 		}
-	} else if probe && now >= r.setup.To && now < r.setup.To+After {
+	} else if probe && now >= r.setup.To && now < r.setup.To+Afterwards {
 		f.ProbesAfter++
 	}
 	r.trace.sent(now, probe)

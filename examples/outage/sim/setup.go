@@ -34,6 +34,12 @@ type Setup struct {
 	// Start is where the run begins on the clock of the kit's code. It matters to
 	// nothing but the places of the stall rule's slots.
 	Start mono.Instant
+
+	// Before is called before each event with the moment of it, and After after it;
+	// both may be nil. They keep time with a clock that others read, such as that of a
+	// bubble of testing/synctest.
+	Before func(mono.Instant)
+	After  func()
 }
 
 // Chance returns random numbers, at least 0 and less than 1.

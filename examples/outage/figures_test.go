@@ -158,3 +158,20 @@ func TestThePagesFindingsAreTheProgramsOwn(t *testing.T) {
 	require.True(t, found)
 	require.Contains(t, string(page), "```\n- "+said+"```\n")
 }
+
+// A hundred callers who share have one probe as well, and those alone a hundred.
+func TestAHundredCallers(t *testing.T) {
+	for _, r := range fleetRows() {
+		if r.setup.Callers != 100 {
+			continue
+		}
+		results, err := runAll(t.Context(), []row{r}, 1, func(int, int) {})
+		require.NoError(t, err)
+		want, after := 85.0, 30.0
+		if r.sharing {
+			want, after = 0.9, 0.3
+		}
+		require.InEpsilon(t, want, results[0].probes.Median, 0.15, r.name)
+		require.InDelta(t, after, results[0].probesAfter.Median, 0.001, r.name)
+	}
+}

@@ -153,7 +153,7 @@ func TestNestedKitsMultiply(t *testing.T) {
 func TestAFleetThatSharesHasOneProbe(t *testing.T) {
 	probes := map[string]float64{}
 	for _, r := range fleetRows() {
-		if r.setup.Callers > 100 {
+		if r.setup.Callers > 10 {
 			continue
 		}
 		results, err := runAll(t.Context(), []row{r}, 2, func(int, int) {})
@@ -169,8 +169,7 @@ func TestAFleetThatSharesHasOneProbe(t *testing.T) {
 		require.Equal(t, results[0].measured, again[0].measured, r.name)
 	}
 	require.InEpsilon(t, 10, probes["10 alone"]/probes["1 alone"], 0.15)
-	require.InEpsilon(t, 100, probes["100 alone"]/probes["1 alone"], 0.15)
-	for _, name := range []string{"1 sharing", "10 sharing", "100 sharing"} {
+	for _, name := range []string{"1 sharing", "10 sharing"} {
 		require.Less(t, probes[name], 1.1, name)
 		require.Greater(t, probes[name], 0.5, name)
 	}

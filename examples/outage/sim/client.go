@@ -133,10 +133,14 @@ func whole(p holdfast.Policy) holdfast.Policy {
 	return p
 }
 
-// watch has the run told of a breaker's transitions.
+// watch has the run told of a breaker's transitions. Where callers share their state
+// that may come from a goroutine of a fleet's.
 func (r *run) watch(c breaker.Config) *breaker.Config {
 	c.Hooks = breaker.Hooks{Transition: func(t breaker.Transition) {
-		r.figures.Transitions = append(r.figures.Transitions, Transition{r.clock.now, t.From, t.To, t.Reason})
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		at := r.elapsed()
+		r.figures.Transitions = append(r.figures.Transitions, Transition{at, t.From, t.To, t.Reason})
 	}}
 	return &c
 }

@@ -1,14 +1,18 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
 const forever time.Duration = math.MaxInt64
@@ -23,6 +27,7 @@ type run struct {
 	dependency Dependency
 	callers    []*caller
 	figures    Figures
+	mu         sync.Mutex // of figures.Transitions
 	trace      *Trace
 
 	jitter, backoff Chance // of cooldowns, and of waits between attempts
@@ -73,7 +78,19 @@ func Run(seed uint64, s Setup, c Client, trace *Trace) (Figures, error) {
 			s.After()
 		}
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.SortStableFunc(r.figures.Transitions, func(a, b Transition) int { return cmp.Compare(a.At, b.At) })
 	return r.figures, nil
+}
+
+// elapsed returns the time since the run began, by the clock that others read if there
+// is one.
+func (r *run) elapsed() time.Duration {
+	if r.setup.Before != nil {
+		return mono.Now().Sub(r.clock.start)
+	}
+	return r.clock.now
 }
 
 // inOutage reports whether it is the time that is looked at.

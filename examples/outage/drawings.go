@@ -170,7 +170,7 @@ func (e *outcome) fleetDrawing() chart.Scaling {
 		}
 		s.Series = append(s.Series, during, after)
 		s.Values = append(s.Values, probes, probesAfter)
-		s.LabelsBelow = append(s.LabelsBelow, false, true)
+		s.LabelsBelow = append(s.LabelsBelow, false, way == "sharing")
 	}
 	return s
 }

@@ -40,7 +40,7 @@ func (s Scaling) Write(w io.Writer) error {
 	y := func(v float64) float64 { return top + height*(high-math.Log10(v))/(high-low) }
 
 	d := newCanvas(width, top+height+56, s.Head)
-	d.legend(left, headRoom+14, s.Series)
+	d.legend(margin, headRoom+14, s.Series)
 	d.text("ink h2", left, top-16, s.YName)
 	for e := low; e <= high; e++ {
 		at := y(math.Pow(10, e))

@@ -70,4 +70,12 @@
 //
 // The response to an upgrade (101) keeps its Write and CloseWrite, and holds its
 // permit until it is closed.
+//
+// # Other transports
+//
+// A transport given to [New] as its base is called once per attempt, one that wraps
+// the [Transport] once per call. So OpenTelemetry's otelhttp makes a span for each
+// attempt as the base, with a traceparent of its own, and one for the whole call,
+// which ends with the body, around the kit; both at once nest. What signs requests
+// belongs behind the kit, or into an attempt hook.
 package httpmw

@@ -67,9 +67,6 @@ type Table struct {
 // table reads the table of the draft for a protocol.
 func (d *draft) table(p wire.Protocol) (*Table, check.Faults) {
 	entries, faults := parseNames(d.config.Methods, p)
-	if len(faults) > 0 {
-		return nil, faults
-	}
 	keys := slices.Sorted(maps.Keys(entries))
 	t := &Table{methods: make(map[string]*Method, len(keys)), byDefault: d.resolve("", nil)}
 	for _, key := range keys {

@@ -25,7 +25,7 @@ type Explanation struct {
 	// From says where each layer comes from: an entry, "Default" or "Standard".
 	From Origins
 
-	Safety     call.Safety // what repeating the call may do
+	Safety     call.Safety // what repeating the call may do; unknown if each method of a group has its own
 	SafetyFrom string      // who says so
 
 	// OneAttempt says why a call gets one attempt, unless nothing of the first

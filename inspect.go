@@ -100,5 +100,12 @@ func (b *Binding) explain(t *Table, key string) Explanation {
 	}
 	e := m.explain(key, declared, protocol, b.protocol.Waits)
 	e.Upstreams = b.kit.listsOf(b.protocol.Name)
+	if protocol != "" && !b.protocol.OneMethod(key) && e.Safety == call.Unsafe && m.safety == call.SafetyUnknown {
+		// It is not one method, and each may be declared to be something else.
+		e.Safety, e.SafetyFrom = call.SafetyUnknown, "the wire ("+protocol+") of each method"
+		if m.retry.policy != nil && m.retry.policy.MaxAttempts != 1 {
+			e.OneAttempt = ""
+		}
+	}
 	return e
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // seen is what one call has seen of the configurations.
@@ -111,4 +112,43 @@ func TestC2_NoCallSeesHalfOfAnUpdate(t *testing.T) {
 		require.Zero(t, b.Counts().Unanswered, name)
 		require.Equal(t, breaker.Closed, b.State())
 	}
+}
+
+// D093: a configuration is copied, by New and by Update, down to its layers: what
+// becomes of the caller's values while calls run changes nothing. In real time, for
+// the race detector.
+func TestD093_TheCallersValuesAreItsOwn(t *testing.T) {
+	p := holdfast.Policy{
+		Retry:    &retry.Policy{MaxAttempts: 2, Backoff: retry.NoWait(), Budget: retry.NoBudget()},
+		Breaker:  &breaker.Config{Failures: 30_000},
+		Timeout:  &timeout.Limits{Total: time.Hour},
+		Bulkhead: &bulkhead.Config{Limit: 100},
+	}
+	c := holdfast.Config{Default: p, Methods: map[string]holdfast.Policy{"own": {Retry: p.Retry, Breaker: p.Breaker}}}
+	var kits [2]*holdfast.Kit
+	for i := range kits {
+		var err error
+		kits[i], err = holdfast.New(c)
+		require.NoError(t, err)
+	}
+	require.NoError(t, kits[1].Update(c))
+	var calls sync.WaitGroup
+	for w := range 64 {
+		calls.Go(func() {
+			for i := range 50 {
+				hits := 0
+				_, _ = holdfast.Do(t.Context(), kits[w%2], call.Info{Target: "db", Method: []string{"own", "other"}[i%2], Safety: call.ReadOnly},
+					func(context.Context) (int, error) { hits++; return 0, errDown })
+				if hits != 2 {
+					t.Errorf("%d attempts", hits)
+				}
+			}
+		})
+	}
+	for i := range 1000 {
+		p.Retry.MaxAttempts, p.Breaker.Failures, p.Timeout.Total, p.Bulkhead.Limit = 3+i%5, 1, time.Nanosecond, 1
+		c.Methods["own"] = holdfast.Policy{Retry: retry.Off()}
+		c.Methods["other"] = holdfast.Policy{Retry: retry.Off()}
+	}
+	calls.Wait()
 }

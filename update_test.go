@@ -509,6 +509,8 @@ func TestT5_AProbesLatencyFitsItsAttempt(t *testing.T) {
 	_, err := holdfast.New(holdfast.Config{Default: p})
 	require.EqualError(t, err, "holdfast: Breaker.ProbeLatency = 1s: from Default, must not exceed Timeout.Attempt = 100ms, from Default, which ends the probe")
 	p.Breaker.ProbeTimeout = time.Second
+	_, err = holdfast.New(holdfast.Config{Default: holdfast.Policy{Breaker: &breaker.Config{}, Timeout: &timeout.Limits{Attempt: 15 * time.Second}}})
+	require.EqualError(t, err, "holdfast: Breaker.Window.Span = 20s: from Default, must be at least twice Timeout.Attempt = 15s, from Default", "its default counts")
 	k := newKit(t, p)
 	p.Breaker.ProbeTimeout = 0
 	require.Error(t, k.Update(holdfast.Config{Default: p}))

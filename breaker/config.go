@@ -241,6 +241,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// Span returns the length of the time window that a breaker of c has, 0 if its
+// window is none of time.
+func (c Config) Span() time.Duration { return c.withDefaults().Window.Span }
+
 // hasRule reports whether a rule that can open is set.
 func (c Config) hasRule() bool {
 	return c.FailureRate != 0 || c.Failures != 0 || c.Consecutive != 0 || c.SlowRate != 0 || c.Stall.After != 0

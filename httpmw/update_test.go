@@ -54,3 +54,22 @@ func TestC1_AnUpdateChecksPatterns(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Default", e.Entry)
 }
+
+// What is said of a group of methods is not that they are unsafe: each is what the
+// wire declares it to be.
+func TestPoliciesOfGroups(t *testing.T) {
+	k, err := holdfast.New(holdfast.Config{Methods: map[string]holdfast.Policy{"/x/": {}, "POST /y": {}, "/z": {Retry: retry.Off()}}})
+	require.NoError(t, err)
+	_, err = httpmw.New(nil, k)
+	require.NoError(t, err)
+	got := map[string][]string{}
+	for _, e := range k.Policies() {
+		got[e.Method] = []string{e.Safety.String(), e.SafetyFrom, e.OneAttempt}
+	}
+	require.Equal(t, map[string][]string{
+		"":        {"unknown", "the wire (http) of each method", ""},
+		"/x/":     {"unknown", "the wire (http) of each method", ""},
+		"/z":      {"unknown", "the wire (http) of each method", `Retry is off in Methods["/z"]`},
+		"POST /y": {"unsafe", "the wire (http)", "it is unsafe, says the wire (http)"},
+	}, got)
+}

@@ -2,8 +2,10 @@ package holdfast_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -527,4 +529,40 @@ func TestExplainFollowsAnUpdate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Standard", e.From.Retry)
 	require.Empty(t, slices.Collect(maps.Keys(maps.Collect(k.Breakers()))))
+}
+
+// Protocols that read names each in their own way have each their own table, before
+// and after an update.
+func TestC2_EachProtocolHasItsTable(t *testing.T) {
+	shouts, whispers := namesAsTheyAre, namesAsTheyAre
+	shouts.Name, shouts.Parse = "shouts", func(name string) (string, error) { return strings.ToUpper(name), nil }
+	whispers.Name, whispers.Parse = "whispers", func(name string) (string, error) {
+		if name == "" {
+			return "", errors.New("is too quiet")
+		}
+		return "…" + name, nil
+	}
+	k, err := holdfast.New(holdfast.Config{Methods: map[string]holdfast.Policy{"a": {}}})
+	require.NoError(t, err)
+	loud, err := k.Bind(shouts)
+	require.NoError(t, err)
+	quiet, err := k.Bind(whispers)
+	require.NoError(t, err)
+	_, err = do(t.Context(), k, call.Info{Method: "a"}, answers(ok))
+	require.NoError(t, err)
+	require.Equal(t, []string{"A"}, loud.Table().Keys())
+	require.Equal(t, []string{"…a"}, quiet.Table().Keys())
+	before := loud.Table()
+	require.NoError(t, k.Update(holdfast.Config{Methods: map[string]holdfast.Policy{"b": {Retry: retry.Off()}}}))
+	require.Equal(t, []string{"B"}, loud.Table().Keys())
+	require.Equal(t, []string{"…b"}, quiet.Table().Keys())
+	require.Equal(t, []string{"A"}, before.Keys(), "a call stays with the table that it found")
+	e, err := k.Explain("b")
+	require.NoError(t, err)
+	require.Equal(t, `Methods["b"]`, e.From.Retry)
+
+	err = k.Update(holdfast.Config{Methods: map[string]holdfast.Policy{"": {}, "x": {}, "X": {}}})
+	require.ErrorContains(t, err, `Methods["x"]: names the same as Methods["X"]`)
+	require.ErrorContains(t, err, `Methods[""]: is too quiet`)
+	require.Equal(t, []string{"…b"}, quiet.Table().Keys())
 }

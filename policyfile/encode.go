@@ -137,11 +137,7 @@ func yamlNode(n *node) *yaml.Node {
 			y.Content = append(y.Content, yamlNode(p.key), yamlNode(p.value))
 		}
 	case text:
-		// Quotes where another program might read something else.
-		y.Tag = "!!str"
-		if plain(n.text) != text || oddNumber(n.text) != "" {
-			y.Style = yaml.DoubleQuotedStyle
-		}
+		y.Tag = "!!str" // so that what looks like something else gets quotes
 	}
 	return y
 }

@@ -177,5 +177,10 @@ func TestC2_AWatchedFile(t *testing.T) {
 		closed := make(chan struct{})
 		close(closed)
 		Watch(t.Context(), k, source, closed, nil) // returns
+		for range 20 {
+			ready := make(chan int, 1)
+			ready <- 1
+			Watch(ctx, k, source, ready, func(error) { t.Error("nobody waits for it any more") })
+		}
 	})
 }

@@ -88,6 +88,7 @@ var dependencies = []dependency{
 
 	{"github.com/stretchr/testify", nil, testWall},
 	{"pgregory.net/rapid", nil, testWall},
+	{"github.com/santhosh-tekuri/jsonschema", nil, testWall},
 	{"github.com/anishathalye/porcupine", nil, testWall},
 	{"github.com/alicebob/miniredis", nil, testWall},
 	{"github.com/prometheus", nil, testWall},

@@ -37,7 +37,7 @@ var all = holdfast.Policy{
 		SlowCall: time.Second, SlowRate: 0.9, Stall: breaker.Stall{After: 3 * time.Second, Calls: 5},
 		Cooldown: 2 * time.Second, MaxCooldown: 20 * time.Second, CooldownFactor: 3, Jitter: 0.1,
 		Probes: 3, ProbeSuccesses: 2, ProbeRate: 0.6, ProbeTimeout: 4 * time.Second, ProbeLatency: time.Second,
-		RampUp: 10 * time.Second, RampFrom: 0.2, Scope: breaker.TwoLevel, CountThrottled: true, Shadow: true,
+		RampUp: 10 * time.Second, RampFrom: 0.2, Scope: breaker.TwoLevel, CountThrottled: true, Shadow: true, Quorum: 2,
 	},
 	Timeout: &timeout.Limits{
 		Total: 20 * time.Second, Attempt: 5 * time.Second, FirstMessage: 2 * time.Second, Idle: 15 * time.Second,
@@ -86,6 +86,7 @@ default:
     scope: two_level
     count_throttled: true
     shadow: true
+    quorum: 2
   timeout: {total: 20s, attempt: 5s, first_message: 2s, idle: 15s, idle_known_length: true, floor: 10ms}
   bulkhead:
     limit: 50
@@ -97,7 +98,7 @@ default:
 methods:
   pkg.S:
     retry: {max_attempts: unlimited, backoff: none}
-    breaker: {jitter: none, window: {calls: 30}}
+    breaker: {jitter: none, window: {calls: 30}, local_only: true}
     timeout: {total: 0s}
     bulkhead: {limit: 1, queue: 0}
   /pkg.S/M: {retry: off, breaker: off, timeout: off, bulkhead: off}
@@ -109,7 +110,7 @@ func TestC1_EveryFieldIsRead(t *testing.T) {
 	want := holdfast.Config{Name: "orders", Default: all, Methods: map[string]holdfast.Policy{
 		"pkg.S": {
 			Retry:    &retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.NoWait()},
-			Breaker:  &breaker.Config{Jitter: breaker.NoJitter, Window: breaker.Window{Calls: 30}},
+			Breaker:  &breaker.Config{Jitter: breaker.NoJitter, Window: breaker.Window{Calls: 30}, LocalOnly: true},
 			Timeout:  &timeout.Limits{},
 			Bulkhead: &bulkhead.Config{Limit: 1},
 		},
@@ -162,7 +163,7 @@ func TestC1_EveryFaultIsToldAtOnce(t *testing.T) {
 5:5: default.retry: has no field "backof" (did you mean backoff?)
 7:19: default.breaker.failure_rate = 50: must be a share, 0 < r <= 1 (did you mean 0.5?)
 8:13: default.breaker.jitter = 0: has no meaning of its own; leave it out for the default; write none if that is meant
-9:5: default.breaker: has no field "timeout"; there are consecutive, cooldown, cooldown_factor, count_throttled, failure_rate, failures, jitter, max_cooldown, min_calls, probe_latency, probe_rate, probe_successes, probe_timeout, probes, ramp_from, ramp_up, scope, shadow, slow_call, slow_rate, stall, window
+9:5: default.breaker: has no field "timeout"; there are `+breakerFields()+`
 11:3: methods["get /x"]: the method "get" is never sent: write GET
 12:3: methods["/slow"].breaker.window.span = 20s: from Default, must be at least twice Timeout.Attempt = 15s, from Methods["/slow"]
 13:40: methods["GET /y"].bulkhead.scope = "per-target": must be per_target, per_method or two_level (did you mean per_target?)
@@ -185,6 +186,19 @@ methods:
   /slow: {}
 method: {}
 `))
+}
+
+// breakerFields returns the names of a breaker's fields.
+func breakerFields() string {
+	var names []string
+	for _, f := range policyShape().fields {
+		if f.name == "breaker" {
+			for _, f := range f.fields {
+				names = append(names, f.name)
+			}
+		}
+	}
+	return listed(names)
 }
 
 // The hazards of YAML: each is decided, and said to whoever runs into it.

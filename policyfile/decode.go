@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func (d *decoder) members(n *node, path, want string, names []string) map[string
 			d.add(p.key, path, "has the field %q, which is %v; a name is a text, in quotes if it looks like something else", key, p.key.kind)
 		case found[key] != nil:
 			d.add(p.key, path, "has the field %q twice", key)
-		case names == nil || contains(names, key):
+		case names == nil || slices.Contains(names, key):
 			found[key] = p.value
 		default:
 			if near := nearest(key, names); near != "" {
@@ -52,15 +53,6 @@ func (d *decoder) members(n *node, path, want string, names []string) map[string
 		}
 	}
 	return found
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // is reports whether a value is of that kind, and adds a fault if not.

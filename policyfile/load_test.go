@@ -126,19 +126,19 @@ func TestC1_EveryFieldIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, f, again)
 	for _, field := range policyShape().fields {
-		unset(t, field.shape, field.name)
+		mentioned(t, field.shape, field.name)
 	}
 	k, err := holdfast.New(f.Config)
 	require.NoError(t, err)
 	require.Equal(t, "orders", k.Name())
 }
 
-// unset fails for a field of which allYAML says nothing: one that is new.
-func unset(t *testing.T, s *shape, path string) {
+// mentioned fails for a field of which allYAML says nothing: one that is new.
+func mentioned(t *testing.T, s *shape, path string) {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	require.Contains(t, allYAML, name+":", path)
 	for _, f := range s.fields {
-		unset(t, f.shape, path+"."+f.name)
+		mentioned(t, f.shape, path+"."+f.name)
 	}
 }
 

@@ -93,7 +93,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// keys returns the names of a mapping's fields that may stand in it, in order.
+// listed returns names in order, as a text.
 func listed(names []string) string {
 	return strings.Join(slices.Sorted(slices.Values(names)), ", ")
 }

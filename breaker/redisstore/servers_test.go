@@ -40,7 +40,7 @@ func installed(t *testing.T) bool {
 
 // startServer starts a server that keeps nothing on disk and returns its address
 // once it answers.
-func startServer(t *testing.T, more ...string) string {
+func startServer(t testing.TB, more ...string) string {
 	t.Helper()
 	path, err := program()
 	require.NoError(t, err)

@@ -23,7 +23,7 @@
 // state is nothing: a late success does not close, a late failure does not open
 // again, and neither frees a slot that it does not hold.
 //
-// There is no goroutine and no timer. What time has brought about is found by
+// There is no goroutine and no timer, but those of a [Fleet]. What time has brought about is found by
 // the next call, and is dated at the moment at which it came about; reading a
 // breaker changes nothing and tells what the next call would find.
 //
@@ -40,6 +40,40 @@
 //
 // A reading of the clock may be older than one that another goroutine has used.
 // It does not turn back what that one has brought about.
+//
+// # Fleets
+//
+// A [Fleet] lets the breakers of several processes act as one: what one worker
+// finds out protects all, one probe serves all, and a store that is down harms
+// none. [Join] makes one of a [Store]; its groups and breakers are made by
+// [Fleet.Group] and [Fleet.Breaker], or by a kit's Config.Shared.
+//
+// Closed and open breakers read what this process knows already. A timer reads
+// what is new every Refresh while breakers are used, on a goroutine of its own;
+// openings and the ends of probes are told there too. One thing waits: a call that
+// is about to be a probe asks for the lock of the one probe that its key has in
+// the fleet, for Timeout at most. Config.Probes plays no part then.
+//
+//   - An opening is set if there is none: whoever finds out later joins it, and
+//     its end is the same for all.
+//   - Probes that succeed count for the fleet: with ProbeSuccesses 3 three workers
+//     may make one each. A breaker that has enough stays half-open until the store
+//     has compared the generation that was probed with the one in force, and
+//     closed it.
+//   - What is of an older generation, and a lock that has expired, changes nothing.
+//     An opening does not count either that a worker makes of results from before
+//     a recovery it has not heard of: it starts empty instead.
+//   - While the store does not answer each breaker goes by its own knowledge, and
+//     probes by it; what it has to tell is told once the store answers.
+//   - What is missing in the store says nothing: what is open here stays open and
+//     is written again.
+//
+// Workers may run different configurations. Each opens by its own rules; the
+// Cooldown is that of whoever opened, ProbeSuccesses that of whoever probes last,
+// the lock lasts for the prober's ProbeTimeout, RampUp is each worker's own, and
+// a report counts as one for the Quorum of whoever reports last. One with
+// LocalOnly or Shadow takes no part. Reset, Disable, ForceOpen and Release are
+// about this process; [Fleet.ForceOpen] and [Fleet.Release] about all.
 //
 // # What it costs
 //

@@ -366,3 +366,171 @@ func TestPush_AnOpeningReachesAllInMilliseconds(t *testing.T) {
 		require.LessOrEqual(t, all[1].wire.commands.Load(), quiet+1, "nothing is asked while nothing is used")
 	})
 }
+
+// S5: what is forced here and what is forced for the fleet are two things.
+func TestS5_LocalAndFleetForceAreSeparate(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		a, b := join(t, store, "a", shared()), join(t, store, "b", shared())
+		use(time.Second, a, b)
+		require.NoError(t, a.fleet.ForceOpen(t.Context(), "db", "all"))
+		a.state(breaker.ForcedOpen)
+		use(2*time.Second, b)
+		require.Equal(t, "all", b.refused().Note())
+		require.Equal(t, breaker.ReasonFleetForced, b.refused().Reason())
+
+		b.b().Release()
+		b.state(breaker.ForcedOpen)
+		b.b().Reset()
+		b.state(breaker.ForcedOpen)
+		b.b().ForceOpen("here")
+		require.Equal(t, "here; all", b.refused().Note())
+		require.NoError(t, a.fleet.Release(t.Context(), "db"))
+		a.state(breaker.Open)
+		use(2*time.Second, b)
+		require.Equal(t, "here", b.refused().Note(), "its own force stays")
+		b.b().Release()
+		b.state(breaker.Open)
+		require.InDelta(t, 10*time.Second, b.refused().RetryAfter(), float64(5*ms), "a full cooldown")
+		require.Equal(t, []breaker.State{breaker.ForcedOpen, breaker.Open}, b.path())
+
+		// A forced circuit outlives the data of the store; a probe never passes.
+		require.NoError(t, a.fleet.ForceOpen(t.Context(), "db", "again"))
+		use(2*time.Second, a, b)
+		store.Flush()
+		use(2*time.Second, a, b)
+		require.True(t, record(t, store).Forced)
+		time.Sleep(time.Hour)
+		use(2*time.Second, a, b)
+		states(t, breaker.ForcedOpen, []*worker{a, b})
+		_, err := b.b().Probe()
+		require.ErrorIs(t, err, breaker.ErrOpen)
+	})
+}
+
+// What happens when workers run different configurations, as the package says.
+func TestWorkersWithDifferentConfigurations(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		strict, lax := shared(), shared()
+		strict.Consecutive, strict.Cooldown, strict.ProbeSuccesses = 2, 20*time.Second, 3
+		lax.Consecutive, lax.Cooldown, lax.ProbeSuccesses = 50, 5*time.Second, 1
+		alone := shared()
+		alone.Shadow = true
+		a, b, c := join(t, store, "a", strict), join(t, store, "b", lax), join(t, store, "c", alone)
+		use(time.Second, a, b)
+		a.call(2, breaker.Failure)
+		use(2*time.Second, a, b)
+		states(t, breaker.Open, []*worker{a, b})
+		c.state(breaker.Closed)
+		require.InDelta(t, a.refused().RetryAfter(), b.refused().RetryAfter(), float64(5*ms), "the opener's cooldown")
+		time.Sleep(20 * time.Second)
+		done(a.probe(), breaker.Success)
+		synctest.Wait()
+		require.Equal(t, 1, record(t, store).Good)
+		states(t, breaker.HalfOpen, []*worker{a, b})
+		done(b.probe(), breaker.Success)
+		synctest.Wait()
+		require.False(t, record(t, store).Open, "the last prober's number")
+		use(2*time.Second, a, b)
+		states(t, breaker.Closed, []*worker{a, b})
+	})
+	bubble(t, func(t *testing.T, store *breakertest.Memory) { // three workers make the three probes
+		c := shared()
+		c.ProbeSuccesses = 3
+		all := fleetOf(t, 3, store, c)
+		all[0].fails()
+		use(3*time.Second, all...)
+		time.Sleep(8 * time.Second)
+		for _, w := range all {
+			done(w.probe(), breaker.Success)
+			synctest.Wait()
+		}
+		all[2].state(breaker.Closed)
+	})
+}
+
+// At most one refresh at a time, and nothing at all while nothing is used.
+func TestNothingIsAskedWhileNothingIsUsed(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		w := join(t, store, "w", shared())
+		w.wire.delay = func() time.Duration { return 90 * ms }
+		use(time.Minute, w)
+		require.EqualValues(t, 1, w.wire.most.Load())
+		require.InDelta(t, 31, w.wire.commands.Load(), 3, "one in two seconds")
+		time.Sleep(5 * time.Second)
+		before := w.wire.commands.Load()
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, before, w.wire.commands.Load())
+	})
+}
+
+func BenchmarkFleetClosed(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		c    breaker.Config
+	}{{"consecutive", breaker.Config{Consecutive: 5}}, {"span", breaker.Config{}}} {
+		f, err := breaker.Join(breaker.Sharing{Store: breakertest.NewMemory()})
+		require.NoError(b, err)
+		local, err := breaker.New("db", c.c)
+		require.NoError(b, err)
+		shared, err := f.Breaker("db", c.c)
+		require.NoError(b, err)
+		for name, br := range map[string]*breaker.Breaker{"local": local, "shared": shared} {
+			b.Run(c.name+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					t, err := br.Allow()
+					if err != nil {
+						b.Fatal(err)
+					}
+					t.Done(breaker.Outcome{Verdict: breaker.Success})
+				}
+			})
+		}
+	}
+}
+
+func TestSharingAllocatesNothing(t *testing.T) {
+	f, err := breaker.Join(breaker.Sharing{Store: breakertest.NewMemory(), Refresh: time.Hour})
+	require.NoError(t, err)
+	b, err := f.Breaker("db", breaker.Config{})
+	require.NoError(t, err)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		tk, err := b.Allow()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tk.Done(breaker.Outcome{Verdict: breaker.Success})
+	}))
+}
+
+// TestTheClosedPathCostsLittleMore compares the best of many short passes, taken
+// in turn. What a fleet adds is one load of a word that is seldom written; the
+// rest is room for a busy machine.
+func TestTheClosedPathCostsLittleMore(t *testing.T) {
+	f, err := breaker.Join(breaker.Sharing{Store: breakertest.NewMemory()})
+	require.NoError(t, err)
+	for name, c := range map[string]breaker.Config{"consecutive": {Consecutive: 5}, "span": {}} {
+		local, err := breaker.New("db", c)
+		require.NoError(t, err)
+		shared, err := f.Breaker(name, c)
+		require.NoError(t, err)
+		const calls, passes = 2_000, 100
+		best := [2]time.Duration{time.Hour, time.Hour}
+		for range passes {
+			for which, b := range []*breaker.Breaker{local, shared} {
+				start := time.Now()
+				for range calls {
+					tk, err := b.Allow()
+					if err != nil {
+						t.Fatal(err)
+					}
+					tk.Done(breaker.Outcome{Verdict: breaker.Success})
+				}
+				best[which] = min(best[which], time.Since(start))
+			}
+		}
+		ns := func(d time.Duration) float64 { return float64(d) / calls }
+		t.Logf("%s: local %.1f ns, shared %.1f ns", name, ns(best[0]), ns(best[1]))
+		require.Less(t, ns(best[1]), 1.5*ns(best[0])+3)
+	}
+}

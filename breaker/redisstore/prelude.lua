@@ -18,16 +18,16 @@ local clock = redis.call('TIME')
 local now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
 local function whole(n) return string.format('%.0f', n) end
 
+local form = '^1 %d+ %d+ [01] %-?%d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %d+ %d+ [01] %S+ %d+ %S+$'
+
 local function parse(line)
+  if not string.find(line, form) then return nil end
   local r, i = {}, 0
   for word in string.gmatch(line, '%S+') do
     i = i + 1
     local name = names[i]
-    if not name then return nil end
     if texts[name] then r[name] = word else r[name] = tonumber(word) end
-    if r[name] == nil then return nil end
   end
-  if i ~= #names or r.version ~= 1 then return nil end
   return r
 end
 

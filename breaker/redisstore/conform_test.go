@@ -37,3 +37,10 @@ func TestConformsOnAServer(t *testing.T) {
 		return store(t, c)
 	}})
 }
+
+func prefixed(t *testing.T, c redis.UniversalClient, prefix string) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.New(c, redisstore.Options{Prefix: prefix})
+	require.NoError(t, err)
+	return s
+}

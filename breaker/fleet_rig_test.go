@@ -189,6 +189,7 @@ type wire struct {
 	breaker.Store
 	mode     atomic.Int32
 	delay    func() time.Duration // of a command; nil is none
+	late     atomic.Int64         // ns that the answer to a refresh takes to arrive
 	commands atomic.Int64
 	refresh  atomic.Int32 // under way
 	most     atomic.Int32 // at once
@@ -229,7 +230,9 @@ func (w *wire) Changes(ctx context.Context, space string, after breaker.Mark) (b
 	if err := w.pass(ctx); err != nil {
 		return breaker.Changes{}, err
 	}
-	return w.Store.Changes(ctx, space, after)
+	ch, err := w.Store.Changes(ctx, space, after)
+	time.Sleep(time.Duration(w.late.Load()))
+	return ch, err
 }
 
 func (w *wire) Open(ctx context.Context, space, key string, o breaker.Opening) (breaker.Record, error) {

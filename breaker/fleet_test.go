@@ -463,6 +463,27 @@ func TestNothingIsAskedWhileNothingIsUsed(t *testing.T) {
 	})
 }
 
+// An answer that was on its way while another came says nothing that the other
+// did not know.
+func TestS4_AnAnswerThatComesLateChangesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		c := shared()
+		c.Cooldown, c.MaxCooldown = 2*time.Second, 2*time.Second
+		a := join(t, store, "a", c, func(s *breaker.Sharing) { s.Timeout = 500 * ms })
+		a.fails()
+		a.wire.late.Store(int64(400 * ms))
+		use(2*time.Second, a)
+		require.EqualValues(t, 1, a.wire.refresh.Load(), "the record is read: it is open")
+		done(a.probe(), breaker.Success)
+		synctest.Wait()
+		a.state(breaker.Closed)
+		time.Sleep(500 * ms)
+		require.Zero(t, a.wire.refresh.Load(), "the answer has come")
+		a.state(breaker.Closed)
+		require.Len(t, a.path(), 3)
+	})
+}
+
 func BenchmarkFleetClosed(b *testing.B) {
 	for _, c := range []struct {
 		name string

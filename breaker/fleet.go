@@ -109,6 +109,7 @@ type Fleet struct {
 	singles map[string][]weak.Pointer[Breaker]
 	mark    Mark
 	known   map[string]known    // live records
+	over    map[string]uint64   // revisions of those that closed since the last refresh
 	unsaved map[string]*Breaker // opened here, and the store does not know
 	cycle   cycle
 	errands errands
@@ -137,6 +138,7 @@ func JoinAt(s Sharing, now mono.Instant, draw func() float64) (*Fleet, error) {
 		draw:    draw,
 		singles: map[string][]weak.Pointer[Breaker]{},
 		known:   map[string]known{},
+		over:    map[string]uint64{},
 		unsaved: map[string]*Breaker{},
 	}
 	f.refresh()
@@ -294,6 +296,7 @@ func (f *Fleet) remember(rec *Record, now mono.Instant) {
 		f.known[rec.Key] = known{*rec, era, now}
 	default:
 		delete(f.known, rec.Key)
+		f.over[rec.Key] = rec.Revision
 	}
 }
 
@@ -318,7 +321,8 @@ func (f *Fleet) recall(key string, now mono.Instant) (Record, bool) {
 func (f *Fleet) lostData() {
 	f.era.Add(1)
 	f.mu.Lock()
-	f.mark = Mark{}
+	f.cycle.count = wholeEvery
+	clear(f.over)
 	f.mu.Unlock()
 	f.wake()
 }

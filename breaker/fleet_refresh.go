@@ -181,7 +181,7 @@ func (f *Fleet) refresh() {
 func (f *Fleet) take(news *Changes, now mono.Instant) {
 	f.mu.Lock()
 	old := f.mark
-	anew := news.Epoch != old.Epoch || news.Revision < old.Revision
+	anew := old.Epoch != 0 && (news.Epoch != old.Epoch || news.Revision < old.Revision)
 	if anew {
 		f.era.Add(1) // what was known before is no measure any more
 	}
@@ -192,7 +192,7 @@ func (f *Fleet) take(news *Changes, now mono.Instant) {
 		rec := &news.Records[i]
 		k, had := f.known[rec.Key]
 		switch {
-		case had && k.era == era && k.Revision > rec.Revision:
+		case had && k.era == era && k.Revision > rec.Revision, !anew && f.over[rec.Key] > rec.Revision:
 			listed[rec.Key] = true // an answer to this worker was quicker
 			continue
 		case rec.live():
@@ -217,6 +217,7 @@ func (f *Fleet) take(news *Changes, now mono.Instant) {
 		}
 	}
 	f.mark = news.Mark
+	clear(f.over)
 	f.mu.Unlock()
 
 	for _, rec := range deliver {

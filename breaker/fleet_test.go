@@ -484,6 +484,34 @@ func TestS4_AnAnswerThatComesLateChangesNothing(t *testing.T) {
 	})
 }
 
+// S4: a store that has failed over to an older copy of itself, and has got
+// further since, leaves no breaker to wait for a generation that is gone.
+func TestS4_AFailOverToAnOlderCopy(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		a := join(t, store, "a", shared())
+		a.fails()
+		use(9*time.Second, a)
+		time.Sleep(time.Second)
+		done(a.probe(), breaker.Success)
+		use(time.Second, a)
+		older := store.Copy() // in which it is closed
+		a.fails()
+		use(3*time.Second, a)
+		a.wire.Store = older
+		_, err := older.Open(t.Context(), "holdfast", "another", breaker.Opening{Worker: "b", Known: record(t, store).Revision, Keep: time.Minute})
+		require.NoError(t, err)
+		use(6*time.Second, a)
+		a.state(breaker.Open)
+		time.Sleep(time.Second)
+		done(a.admit(), breaker.Success) // the store says that it is closed
+		a.state(breaker.Closed)
+		use(3*time.Second, a)
+		a.fails()
+		synctest.Wait()
+		require.True(t, record(t, older).Open)
+	})
+}
+
 func BenchmarkFleetClosed(b *testing.B) {
 	for _, c := range []struct {
 		name string

@@ -46,6 +46,22 @@ func (m *Memory) Flush() {
 	}
 }
 
+// Copy returns a store that has what m has now, as a replica does to which a
+// server fails over.
+func (m *Memory) Copy() *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := &Memory{start: m.start, skew: m.skew, spaces: map[string]*space{}}
+	for name, s := range m.spaces {
+		to := c.space(name)
+		to.mark = s.mark
+		for key, r := range s.rows {
+			to.rows[key] = r.clone()
+		}
+	}
+	return c
+}
+
 // Keys returns how many records of a space have not expired.
 func (m *Memory) Keys(name string) int {
 	m.mu.Lock()

@@ -188,8 +188,9 @@ func record(t *testing.T, s breaker.Store) breaker.Record {
 type wire struct {
 	breaker.Store
 	mode     atomic.Int32
-	delay    func() time.Duration // of a command; nil is none
-	late     atomic.Int64         // ns that the answer to a refresh takes to arrive
+	other    atomic.Pointer[breakertest.Memory] // failed over to, if not nil
+	delay    func() time.Duration               // of a command; nil is none
+	late     atomic.Int64                       // ns that the answer to a refresh takes to arrive
 	commands atomic.Int64
 	refresh  atomic.Int32 // under way
 	most     atomic.Int32 // at once
@@ -202,6 +203,13 @@ const (
 	hung        // hangs until the context is over
 	deaf        // hangs whatever the context does, for a minute
 )
+
+func (w *wire) to() breaker.Store {
+	if other := w.other.Load(); other != nil {
+		return other
+	}
+	return w.Store
+}
 
 var errCut = errors.New("the wire is cut")
 
@@ -230,7 +238,7 @@ func (w *wire) Changes(ctx context.Context, space string, after breaker.Mark) (b
 	if err := w.pass(ctx); err != nil {
 		return breaker.Changes{}, err
 	}
-	ch, err := w.Store.Changes(ctx, space, after)
+	ch, err := w.to().Changes(ctx, space, after)
 	time.Sleep(time.Duration(w.late.Load()))
 	return ch, err
 }
@@ -239,28 +247,28 @@ func (w *wire) Open(ctx context.Context, space, key string, o breaker.Opening) (
 	if err := w.pass(ctx); err != nil {
 		return breaker.Record{}, err
 	}
-	return w.Store.Open(ctx, space, key, o)
+	return w.to().Open(ctx, space, key, o)
 }
 
 func (w *wire) Probe(ctx context.Context, space, key string, c breaker.Claim) (breaker.Record, error) {
 	if err := w.pass(ctx); err != nil {
 		return breaker.Record{}, err
 	}
-	return w.Store.Probe(ctx, space, key, c)
+	return w.to().Probe(ctx, space, key, c)
 }
 
 func (w *wire) Settle(ctx context.Context, space, key string, e breaker.Settlement) (breaker.Record, error) {
 	if err := w.pass(ctx); err != nil {
 		return breaker.Record{}, err
 	}
-	return w.Store.Settle(ctx, space, key, e)
+	return w.to().Settle(ctx, space, key, e)
 }
 
 func (w *wire) Force(ctx context.Context, space, key string, o breaker.Order) (breaker.Record, error) {
 	if err := w.pass(ctx); err != nil {
 		return breaker.Record{}, err
 	}
-	return w.Store.Force(ctx, space, key, o)
+	return w.to().Force(ctx, space, key, o)
 }
 
 func (w *wire) Watch(ctx context.Context, space string, wake func()) error {

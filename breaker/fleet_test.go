@@ -139,7 +139,7 @@ func TestD096_LostKeysAreNoKnowledge(t *testing.T) {
 
 		// Once the cooldown is over a flush leaves nothing to write; the next
 		// probe makes the record anew.
-		time.Sleep(after.Left)
+		time.Sleep(after.Left + 5*ms)
 		store.Flush()
 		done(all[2].probe(), breaker.Success)
 		synctest.Wait()
@@ -497,7 +497,7 @@ func TestS4_AFailOverToAnOlderCopy(t *testing.T) {
 		older := store.Copy() // in which it is closed
 		a.fails()
 		use(3*time.Second, a)
-		a.wire.Store = older
+		a.wire.other.Store(older)
 		_, err := older.Open(t.Context(), "holdfast", "another", breaker.Opening{Worker: "b", Known: record(t, store).Revision, Keep: time.Minute})
 		require.NoError(t, err)
 		use(6*time.Second, a)

@@ -214,11 +214,12 @@ func (a *Attempt) settle(ctx context.Context, res *call.Result) {
 	if verdict != breaker.Neutral {
 		a.permit.Book(verdict != breaker.Success) // for its limit, throttled is too much load
 	}
+	end := breaker.Outcome{Verdict: verdict, RetryAfter: res.RetryAfter}
 	if a.hop != nil {
-		defer a.hop.done(breaker.Outcome{Verdict: verdict, RetryAfter: res.RetryAfter}, now)
-		verdict = a.hop.verdict(verdict)
+		a.hop.settle(&a.ticket, end, now)
+		return
 	}
-	a.ticket.DoneAt(breaker.Outcome{Verdict: verdict, RetryAfter: res.RetryAfter}, now)
+	a.ticket.DoneAt(end, now)
 }
 
 // giveUp ends an attempt that was admitted and is not made.

@@ -246,18 +246,15 @@ func (w *walk) pick(a *Attempt) {
 	w.instance = a.hop.pick.Index()
 }
 
-// verdict returns what the end of the attempt says about the service. That an
+// settle books the end of the attempt with the instance, and with the service. That an
 // instance which was left out is still bad is no news of the others.
-func (h *hop) verdict(v breaker.Verdict) breaker.Verdict {
-	if h.pick.Trial() && v == breaker.Failure {
-		return breaker.Neutral
-	}
-	return v
-}
-
-func (h *hop) done(o breaker.Outcome, now mono.Instant) {
+func (h *hop) settle(service *breaker.Pair, end breaker.Outcome, now mono.Instant) {
+	defer h.pick.DoneAt(end, now) // also if a hook panics
 	if h.try != nil {
 		h.try.end()
 	}
-	h.pick.DoneAt(o, now)
+	if h.pick.Trial() && end.Verdict == breaker.Failure {
+		end.Verdict = breaker.Neutral
+	}
+	service.DoneAt(end, now)
 }

@@ -75,7 +75,13 @@ func set(to, from *call.Result) {
 // changes nothing of c, so that attempts may run beside each other.
 func (c *Call) open(ctx context.Context, a *Attempt, held bool, refusal *call.Result) (bounded context.Context) {
 	if c.breaker != nil { // CircuitBreaker(
-		if err := c.ask(a); err != nil {
+		var err error
+		if c.walk != nil && c.walk.forced {
+			err = c.force(a)
+		} else {
+			err = a.ticket.AllowAt(c.breaker, c.outerBreaker, c.now)
+		}
+		if err != nil {
 			*refusal = refused(err)
 			return nil
 		}
@@ -123,14 +129,6 @@ func (c *Call) note(ctx context.Context, a *Attempt, admitted bool) {
 	case c.attempts > 1:
 		c.tellRetry(ctx, a)
 	}
-}
-
-// ask asks the breakers.
-func (c *Call) ask(a *Attempt) error {
-	if c.walk != nil && c.walk.forced {
-		return c.force(a)
-	}
-	return a.ticket.AllowAt(c.breaker, c.outerBreaker, c.now)
 }
 
 // OpenHeld admits one attempt that outlives the function that makes it. If it is

@@ -32,12 +32,9 @@ type Attempt struct {
 	hasty  bool        // a probe for which the call has less time than a probe gets
 	booked atomic.Bool // in any case; it stands here to save room
 
-	// Where the attempt outlives the function, watches limit its first part and
-	// each wait of the rest.
-	cut     context.CancelCauseFunc
-	opening *timeout.Watch
-	first   *timeout.Watch // until the first message
-	idle    *timeout.Idle
+	// Where the attempt outlives the function, its context has the limits: on the
+	// first part and on each wait of the rest. Nil if there are none.
+	held *timeout.Held
 
 	bucket *retry.Bucket
 	tally  *Tally // of its method; nil if nobody counts
@@ -73,39 +70,33 @@ func (c *Call) hold(ctx context.Context, a *Attempt, bound timeout.Bound, now mo
 			return ctx
 		}
 	}
-	held, cancel := context.WithCancelCause(ctx)
-	a.cut = cancel
-	a.opening = bound.Watch(cancel)
-	a.first = first.Watch(cancel)
-	return held
+	a.held = timeout.Hold(ctx, now, bound, first)
+	return a.held
 }
 
 // Opened ends the limit on opening: the headers are there, or the stream. It
 // returns the error of a limit that has passed before: the attempt's context is
 // cancelled then, whatever the wire has just returned.
-func (a *Attempt) Opened() error { return expired(a.opening.Stop()) }
+func (a *Attempt) Opened() error { return expired(a.held.Opened()) }
 
 // Delivered ends the limit on the first message, as Opened does for opening.
-func (a *Attempt) Delivered() error { return expired(a.first.Stop()) }
+func (a *Attempt) Delivered() error { return expired(a.held.Delivered()) }
 
 // WatchIdle begins to limit each wait of the attempt's body or stream, from
 // [Attempt.BeginWait] to [Attempt.EndWait]. known says that it is a body whose
 // length is known.
 func (c *Call) WatchIdle(a *Attempt, known bool) {
-	if a.cut != nil && (known || !c.limits.IdleKnownLength) {
-		a.idle = timeout.NewIdle(c.limits.Idle, a.cut)
+	if known || !c.limits.IdleKnownLength {
+		a.held.WatchIdle(c.limits.Idle)
 	}
 }
 
 // BeginWait begins a wait for the next piece of a body or stream.
-func (a *Attempt) BeginWait() { a.idle.Begin() }
+func (a *Attempt) BeginWait() { a.held.BeginWait() }
 
 // EndWait ends it. It returns the error of a limit that has passed before: the
 // attempt's context is cancelled then, whatever the wire has just returned.
-func (a *Attempt) EndWait() error {
-	a.idle.End()
-	return expired(a.idle.Fired())
-}
+func (a *Attempt) EndWait() error { return expired(a.held.EndWait()) }
 
 // expired keeps a nil *Error from becoming an error that is not nil.
 func expired(err *timeout.Error) error {
@@ -160,18 +151,10 @@ func wireText(err error) string {
 // passed returns the error of the kit's limit that has ended the attempt, if one
 // has, and ends the limits.
 func (a *Attempt) passed() *timeout.Error {
-	opening, first, idle := a.opening.Stop(), a.first.Stop(), a.idle.Fired()
-	switch {
-	case idle != nil:
-		return idle
-	case opening != nil:
-		return opening
-	case first != nil:
-		return first
-	case a.own != nil && mono.Now() >= a.until:
+	if a.own != nil && mono.Now() >= a.until {
 		return &timeout.Error{Limit: a.limit, After: a.whole}
 	}
-	return nil
+	return a.held.Passed()
 }
 
 // Book tells the breaker, and whoever else watches, how the attempt ended. Only
@@ -244,7 +227,7 @@ func (a *Attempt) giveUpUnless(ctx context.Context, told *bool) {
 }
 
 // AwaitsFirst reports whether a limit on the first message runs.
-func (a *Attempt) AwaitsFirst() bool { return a.first != nil }
+func (a *Attempt) AwaitsFirst() bool { return a.held.AwaitsFirst() }
 
 // ReleasePermit gives back the permit alone, while the context lives on. It may
 // be called again.
@@ -254,12 +237,7 @@ func (a *Attempt) ReleasePermit() { a.permit.Release() }
 func (a *Attempt) Release() {
 	a.permit.Release()
 	a.own.Release()
-	if a.cut != nil { // only then are there watches
-		a.opening.Stop()
-		a.first.Stop()
-		a.idle.Stop()
-		a.cut(nil)
-	}
+	a.held.Release()
 	if a.seat != nil && a.seat.quit != nil {
 		a.seat.quit()
 	}

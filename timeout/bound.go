@@ -2,7 +2,6 @@ package timeout
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -41,53 +40,4 @@ func (b Bound) Context(ctx context.Context, now mono.Instant, callers time.Durat
 	}
 	own = &Own{caller: ctx, until: now.Add(b.Left)}
 	return own, own
-}
-
-// Watch is a limit on the first part of an attempt whose context lives longer:
-// it cancels that context unless it is stopped in time. It costs a timer and no
-// goroutine. A nil Watch is valid and never fires.
-type Watch struct {
-	timer  *time.Timer
-	cancel context.CancelCauseFunc
-	bound  Bound
-	state  atomic.Uint32 // watchRuns, then one of the others for ever
-}
-
-const (
-	watchRuns uint32 = iota
-	watchStopped
-	watchFired
-)
-
-// Watch starts the limit. When it passes, cancel is called with the bound's
-// [*Error]. For the zero Bound it returns nil.
-func (b Bound) Watch(cancel context.CancelCauseFunc) *Watch {
-	if b.Left <= 0 {
-		return nil
-	}
-	w := &Watch{cancel: cancel, bound: b}
-	w.timer = time.AfterFunc(b.Left, w.fire)
-	return w
-}
-
-func (w *Watch) fire() {
-	if w.state.CompareAndSwap(watchRuns, watchFired) {
-		w.cancel(w.bound.Error())
-	}
-}
-
-// Stop ends the limit. It returns nil if it ended in time, and else the error:
-// the attempt's context is cancelled, or is about to be, whatever the wire has
-// just returned. A later Stop gives the same answer.
-func (w *Watch) Stop() *Error {
-	if w == nil {
-		return nil
-	}
-	if w.state.CompareAndSwap(watchRuns, watchStopped) {
-		w.timer.Stop()
-	}
-	if w.state.Load() == watchFired {
-		return w.bound.Error()
-	}
-	return nil
 }

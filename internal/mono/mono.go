@@ -32,5 +32,14 @@ func Of(t time.Time) Instant {
 // Sub returns t - u.
 func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
 
-// Add returns t + d.
-func (t Instant) Add(d time.Duration) Instant { return t + Instant(d) }
+// far is later than anything that happens, and its distance from any reading of
+// the clock is a time.Duration.
+const far Instant = 1 << 62
+
+// Add returns t + d, which a d without end does not turn into the past.
+func (t Instant) Add(d time.Duration) Instant {
+	if sum := t + Instant(d); d <= 0 || sum >= t && sum < far {
+		return sum
+	}
+	return far
+}

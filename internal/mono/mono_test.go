@@ -1,6 +1,7 @@
 package mono_test
 
 import (
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,16 @@ func TestTheInstantOfATime(t *testing.T) {
 			require.Equal(t, in, mono.Of(time.Now().Add(in)).Sub(mono.Now()))
 		})
 	}
+}
+
+func TestAddDoesNotOverflow(t *testing.T) {
+	endless := func(t *testing.T) {
+		now := mono.Now()
+		require.Greater(t, now.Add(math.MaxInt64).Sub(now), 100*365*24*time.Hour)
+		require.Less(t, now.Add(-time.Hour), now)
+	}
+	endless(t)
+	synctest.Test(t, endless)
 }
 
 func TestReadingTheClockDoesNotAllocate(t *testing.T) {

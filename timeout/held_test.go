@@ -1,0 +1,268 @@
+package timeout_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/timeout"
+)
+
+func attempt(d time.Duration) timeout.Bound { return timeout.Bound{}.Nearer("Attempt", d) }
+
+// asked runs a test for a context that somebody waits for, as a transport does,
+// and for one that nobody does.
+func asked(t *testing.T, test func(t *testing.T, ask func(context.Context))) {
+	for name, ask := range map[string]func(context.Context){
+		"asked":     func(ctx context.Context) { ctx.Done() },
+		"not asked": func(context.Context) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, ask) })
+		})
+	}
+}
+
+// T1: the context ends with the limit's error as the cause, unless the first part
+// has ended in time; then it lives on.
+func TestT1_ALimitEndsTheFirstPart(t *testing.T) {
+	asked(t, func(t *testing.T, ask func(context.Context)) {
+		for _, tc := range []struct {
+			after  time.Duration
+			passes bool
+		}{{999 * time.Millisecond, false}, {1001 * time.Millisecond, true}} {
+			for part, bounds := range map[string][2]timeout.Bound{
+				"opening": {attempt(time.Second)}, "first": {{}, attempt(time.Second)}, "both": {attempt(time.Second), attempt(time.Second)},
+			} {
+				h := timeout.Hold(t.Context(), mono.Now(), bounds[0], bounds[1])
+				require.Equal(t, part != "opening", h.AwaitsFirst())
+				ask(h)
+				time.Sleep(tc.after)
+				synctest.Wait()
+				for range 2 { // a second answer is the first one
+					opening, first := h.Opened(), h.Delivered()
+					require.Equal(t, tc.passes, opening != nil || first != nil, part)
+					require.Equal(t, tc.passes, h.Passed() != nil, part)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.Equal(t, tc.passes, errors.Is(context.Cause(h), timeout.ErrExceeded), part)
+				require.Equal(t, tc.passes, h.Err() != nil, part)
+				h.Release()
+				require.ErrorIs(t, h.Err(), context.Canceled)
+				<-h.Done()
+			}
+		}
+	})
+}
+
+// T3: only a wait counts, and each anew (D051).
+func TestT3_IdleBoundsOneWait(t *testing.T) {
+	asked(t, func(t *testing.T, ask func(context.Context)) {
+		h := timeout.Hold(t.Context(), mono.Now(), attempt(time.Hour), timeout.Bound{})
+		ask(h)
+		require.Nil(t, h.Opened())
+		h.WatchIdle(100 * time.Millisecond)
+		for range 40 { // moving, if slowly
+			h.BeginWait()
+			time.Sleep(99 * time.Millisecond)
+			require.Nil(t, h.EndWait())
+		}
+		time.Sleep(3 * time.Hour) // the caller's own pause
+		require.NoError(t, h.Err())
+
+		h.BeginWait()
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		require.EqualError(t, h.EndWait(), "timeout: Idle limit of 100ms exceeded")
+		require.ErrorIs(t, context.Cause(h), timeout.ErrExceeded)
+		h.Release()
+		require.NotNil(t, h.EndWait(), "what has passed stays so")
+
+		h = timeout.Hold(t.Context(), mono.Now(), timeout.Bound{}, timeout.Bound{})
+		ask(h)
+		h.WatchIdle(100 * time.Millisecond)
+		h.BeginWait()
+		h.Release()
+		h.Release()
+		time.Sleep(time.Hour)
+		require.Nil(t, h.EndWait())
+		require.Nil(t, h.Passed())
+		require.ErrorIs(t, h.Err(), context.Canceled)
+	})
+}
+
+// T3: who waits when the limit passes is interrupted then, be a limit before it
+// nearer, farther or over.
+func TestT3_WhoWaitsIsInterruptedInTime(t *testing.T) {
+	for _, opening := range []time.Duration{0, time.Millisecond, time.Second, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			h := timeout.Hold(t.Context(), mono.Now(), attempt(opening), timeout.Bound{})
+			defer h.Release()
+			done := h.Done()
+			require.Nil(t, h.Opened())
+			h.WatchIdle(200 * time.Millisecond)
+			for _, pause := range []time.Duration{0, 50 * time.Millisecond, 199 * time.Millisecond, time.Minute} {
+				time.Sleep(pause)
+				h.BeginWait()
+				time.Sleep(150 * time.Millisecond)
+				require.Nil(t, h.EndWait())
+			}
+			began := time.Now()
+			h.BeginWait()
+			<-done
+			require.Equal(t, 200*time.Millisecond, time.Since(began))
+		})
+	}
+}
+
+// T1: whatever is done with it and in whatever order, an attempt's held context
+// shows what a standard one shows that a timer cancels.
+func TestT1_HeldIsAStandardContext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rapid.SyncTest(t, func(t *rapid.T) {
+			caller, cancel := context.WithCancelCause(context.WithValue(context.Background(), keyType{}, "value"))
+			defer cancel(nil)
+			left := time.Duration(rapid.IntRange(1, 5).Draw(t, "left")) * time.Second
+			h := timeout.Hold(caller, mono.Now(), attempt(left), timeout.Bound{})
+			defer h.Release()
+			standard, end := context.WithCancelCause(caller)
+			passed := false
+			timer := time.AfterFunc(left, func() {
+				passed = true
+				end(&timeout.Error{Limit: "Attempt", After: left})
+			})
+			defer timer.Stop()
+			type pair struct{ held, standard context.Context }
+			all := []pair{{h, standard}}
+			look := func(p pair) {
+				synctest.Wait()
+				require.Equal(t, p.standard.Err(), p.held.Err())
+				require.Equal(t, context.Cause(p.standard), context.Cause(p.held))
+			}
+			t.Repeat(map[string]func(*rapid.T){
+				"done": func(t *rapid.T) {
+					synctest.Wait()
+					select {
+					case <-h.Done():
+						require.Error(t, standard.Err())
+					default:
+						require.NoError(t, standard.Err())
+					}
+				},
+				"value": func(t *rapid.T) { require.Equal(t, "value", h.Value(keyType{})) },
+				"child": func(*rapid.T) {
+					a, cancelA := context.WithCancel(h)
+					b, cancelB := context.WithCancel(standard)
+					all = append(all, pair{a, b})
+					_, _ = cancelA, cancelB
+				},
+				"opened": func(t *rapid.T) {
+					synctest.Wait()
+					require.Equal(t, passed, h.Opened() != nil)
+					timer.Stop()
+				},
+				"time passes": func(*rapid.T) {
+					time.Sleep(time.Second)
+					look(all[0]) // which of two ends came first nobody knows who did not look
+				},
+				"the caller ends": func(*rapid.T) {
+					cancel(errors.New("cause"))
+					look(all[0])
+				},
+				"the attempt ends": func(*rapid.T) {
+					h.Release()
+					timer.Stop()
+					end(nil)
+				},
+				"": func(*rapid.T) {
+					for _, p := range all[1:] {
+						look(p)
+					}
+				},
+			})
+			for _, p := range all {
+				look(p)
+			}
+		})
+	})
+}
+
+// It costs one allocation to whoever only passes it on, and no goroutine to who
+// waits for it.
+func TestHeldCostsLittle(t *testing.T) {
+	require.Equal(t, 1.0, testing.AllocsPerRun(100, func() {
+		h := timeout.Hold(context.Background(), mono.Now(), attempt(time.Hour), timeout.Bound{})
+		_, _, _ = h.Err(), h.Opened(), h.Value(keyType{})
+		h.WatchIdle(time.Hour)
+		h.BeginWait()
+		_ = h.EndWait()
+		h.Release()
+	}))
+	before := runtime.NumGoroutine()
+	h := timeout.Hold(context.Background(), mono.Now(), attempt(time.Hour), timeout.Bound{})
+	child, cancel := context.WithCancel(h)
+	defer cancel()
+	require.NoError(t, child.Err())
+	require.Equal(t, before, runtime.NumGoroutine())
+	h.Release()
+	require.ErrorIs(t, child.Err(), context.Canceled)
+}
+
+// Whoever asks first, and whatever ends it meanwhile, all see one channel and one
+// end.
+func TestHeldUnderContention(t *testing.T) {
+	for i := range 500 {
+		caller, cancel := context.WithCancel(context.Background())
+		h := timeout.Hold(caller, mono.Now(), attempt(time.Duration(i+1)*10*time.Nanosecond), timeout.Bound{})
+		var all sync.WaitGroup
+		channels := make([]<-chan struct{}, 4)
+		for i := range channels {
+			all.Go(func() {
+				_ = h.Err()
+				channels[i] = h.Done()
+				_ = h.Value(keyType{})
+			})
+		}
+		all.Go(cancel)
+		all.Go(func() {
+			_ = h.Opened()
+			h.WatchIdle(time.Nanosecond)
+			h.BeginWait()
+			_ = h.EndWait()
+		})
+		all.Go(h.Release)
+		all.Wait()
+		for _, c := range channels {
+			require.Equal(t, channels[0], c)
+			<-c
+		}
+		require.ErrorIs(t, h.Err(), context.Canceled)
+	}
+}
+
+// Nil has no limits.
+func TestHeldNil(t *testing.T) {
+	var none *timeout.Held
+	none.WatchIdle(time.Second)
+	none.BeginWait()
+	require.Nil(t, none.EndWait())
+	require.Nil(t, none.Opened())
+	require.Nil(t, none.Delivered())
+	require.Nil(t, none.Passed())
+	require.False(t, none.AwaitsFirst())
+	none.Release()
+	h := timeout.Hold(t.Context(), mono.Now(), timeout.Bound{Left: math.MaxInt64}, timeout.Bound{})
+	h.WatchIdle(0)
+	require.NoError(t, h.Err(), "0 is no limit, and an endless one never passes")
+	h.Release()
+}

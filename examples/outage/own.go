@@ -39,7 +39,7 @@ func takeOwn(ctx context.Context, policyPath, scenarioPath string, seeds int, to
 	p.Safety = o.explanation.Safety
 	if s.Safety != call.SafetyUnknown {
 		p.Safety = s.Safety
-		if p.Safety.Repeatable() {
+		if p.Safety.Repeatable() && !p.Retry.IsOff() && p.Retry.MaxAttempts != 1 {
 			o.explanation.OneAttempt = ""
 		}
 	}

@@ -105,24 +105,30 @@ func TestT3_IdleBoundsOneWait(t *testing.T) {
 // nearer, farther or over.
 func TestT3_WhoWaitsIsInterruptedInTime(t *testing.T) {
 	for _, opening := range []time.Duration{0, time.Millisecond, time.Second, time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			h := timeout.Hold(t.Context(), mono.Now(), attempt(opening), timeout.Bound{})
-			defer h.Release()
-			done := h.Done()
-			require.Nil(t, h.Opened())
-			h.WatchIdle(200 * time.Millisecond)
-			for _, pause := range []time.Duration{0, 50 * time.Millisecond, 199 * time.Millisecond, time.Minute} {
-				time.Sleep(pause)
-				h.BeginWait()
-				time.Sleep(150 * time.Millisecond)
-				require.Nil(t, h.EndWait())
-			}
-			began := time.Now()
-			h.BeginWait()
-			<-done
-			require.Equal(t, 200*time.Millisecond, time.Since(began))
-		})
+		for phase := time.Duration(0); phase < 400*time.Millisecond; phase += 30 * time.Millisecond {
+			synctest.Test(t, func(t *testing.T) { interrupted(t, opening, phase) })
+		}
 	}
+}
+
+// interrupted has waits that end in time and, that long after, one that does not.
+func interrupted(t *testing.T, opening, phase time.Duration) {
+	h := timeout.Hold(t.Context(), mono.Now(), attempt(opening), timeout.Bound{})
+	defer h.Release()
+	done := h.Done()
+	require.Nil(t, h.Opened())
+	h.WatchIdle(200 * time.Millisecond)
+	for _, pause := range []time.Duration{0, 50 * time.Millisecond, 199 * time.Millisecond, time.Minute} {
+		time.Sleep(pause)
+		h.BeginWait()
+		time.Sleep(150 * time.Millisecond)
+		require.Nil(t, h.EndWait())
+	}
+	time.Sleep(phase)
+	began := time.Now()
+	h.BeginWait()
+	<-done
+	require.Equal(t, 200*time.Millisecond, time.Since(began))
 }
 
 // T1: whatever is done with it and in whatever order, an attempt's held context

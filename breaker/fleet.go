@@ -1,7 +1,6 @@
 package breaker
 
 import (
-	"context"
 	cryptorand "crypto/rand"
 	"math/rand/v2"
 	"os"
@@ -244,43 +243,6 @@ func (f *Fleet) deliver(rec *Record, now mono.Instant) {
 		defer b.unlock()
 		b.adopt(rec, now)
 	})
-}
-
-// ForceOpen forces the circuit of key open in the whole fleet until Release: in
-// this worker at once, in the others once they have heard of it. It is apart
-// from [Breaker.ForceOpen], which is this process's alone: a breaker is open
-// while either holds, and each is ended by its own release only. It waits for
-// the store and returns its error; then nothing is forced.
-func (f *Fleet) ForceOpen(ctx context.Context, key, reason string) error {
-	return f.order(ctx, key, Order{Do: ForceNow, Note: reason})
-}
-
-// Release ends a ForceOpen of the fleet: the circuit is open for a full first
-// cooldown of the Config that this process has for key, or the default one. If
-// it is not forced open nothing happens.
-func (f *Fleet) Release(ctx context.Context, key string) error {
-	o := Order{Do: ForceOver}
-	r := compile(Config{})
-	f.each(key, func(b *Breaker) { r = b.now.Load().rules })
-	o.Nth, o.Reason, o.Cooldown = 1, ReasonFleetReleased, r.cooldown(1, r.spread(), 0)
-	o.Left = o.Cooldown
-	return f.order(ctx, key, o)
-}
-
-// forceKept is how long the record of a forced circuit outlives the last worker
-// that is in use.
-const forceKept = 7 * 24 * time.Hour
-
-func (f *Fleet) order(ctx context.Context, key string, o Order) error {
-	o.Worker, o.Keep, o.Known = f.set.Worker, forceKept, f.revision.Load()
-	rec, err := f.set.Store.Force(ctx, f.set.Space, key, o)
-	if err != nil {
-		return err
-	}
-	now := mono.Now()
-	f.remember(&rec, now)
-	f.deliver(&rec, now)
-	return nil
 }
 
 // remember keeps a record for breakers of its key that are made later.

@@ -3,7 +3,6 @@ package breaker
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -228,58 +227,6 @@ func (f *Fleet) take(news *Changes, now mono.Instant) {
 	}
 	// Only now: what a breaker finds from here on is newer.
 	f.revision.Store(news.Revision)
-}
-
-// missed deals with a record that was there and is not any more. It says nothing
-// about the circuit: what is open here stays open, and is written again. A
-// forced circuit that is missing from a store which lost its data is forced
-// again; if the store has kept the others, it was released so long ago that the
-// record of that has expired.
-func (f *Fleet) missed(rec *Record, anew bool, now mono.Instant) {
-	f.each(rec.Key, func(b *Breaker) { f.holds(rec.Key, b) })
-	switch {
-	case rec.Forced && anew:
-		f.post(errand{
-			do: func(ctx context.Context) (Record, error) {
-				return f.set.Store.Force(ctx, f.set.Space, rec.Key, Order{
-					Opening: Opening{Worker: f.set.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceAgain, Note: rec.Note,
-				})
-			},
-			done: func(now *Record, err error) {
-				if err == nil {
-					f.deliver(now, mono.Now())
-				}
-			},
-			due: now.Add(f.set.Timeout),
-		})
-	case rec.Forced:
-		over := Record{Key: rec.Key, Mark: Mark{rec.Epoch, rec.Revision + 1}}
-		f.aside(func() { f.deliver(&over, now) })
-	}
-}
-
-// keepForced has records of forced circuits kept that would expire in the second
-// half of their time. One worker in so many does it.
-func (f *Fleet) keepForced(now mono.Instant) {
-	f.mu.Lock()
-	var keys []string
-	for key, k := range f.known {
-		if k.Forced && k.Keep-now.Sub(k.at) < forceKept/2 && rand.IntN(16) == 0 {
-			keys = append(keys, key)
-		}
-	}
-	f.mu.Unlock()
-	for _, key := range keys {
-		f.post(errand{
-			do: func(ctx context.Context) (Record, error) {
-				return f.set.Store.Force(ctx, f.set.Space, key, Order{
-					Opening: Opening{Worker: f.set.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceKept,
-				})
-			},
-			done: func(*Record, error) {},
-			due:  now.Add(f.set.Timeout),
-		})
-	}
 }
 
 // answers notes that the store has answered a refresh.

@@ -50,11 +50,14 @@ func (r *rules) keep(left time.Duration) time.Duration {
 	return time.Duration(min(all, float64(most)))
 }
 
-// opening tells the store of ep, an open episode.
+// opening tells the store of ep. What is half-open has no cooldown left.
 func (b *Breaker) opening(ep *episode, now mono.Instant) Opening {
 	o, f := ep.out, ep.rules.fleet
 	const most = 9 * 365 * 24 * time.Hour
-	left := min(max(o.until.Sub(now), 0), most)
+	left := time.Duration(0)
+	if ep.state() == Open {
+		left = min(max(o.until.Sub(now), 0), most)
+	}
 	return Opening{
 		Worker: f.set.Worker, Reason: o.err.why, Nth: max(o.nth, 1), Cooldown: min(o.lasts, most), Left: left,
 		Quorum: ep.rules.cfg.Quorum, Known: o.share.known, Keep: ep.rules.keep(left),
@@ -88,182 +91,6 @@ func (b *Breaker) heard(rec *Record, err error) {
 		f.settled(b.key)
 		b.adopt(rec, mono.Now())
 	}
-}
-
-// seek admits a call as a probe if the fleet lets it. ep is open with its
-// cooldown over, or half-open, or the probe is forced.
-func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, error) {
-	f, m := ep.rules.fleet, b.extra()
-	b.mu.Lock()
-	if b.now.Load() == ep {
-		b.settle(ep, now)
-	}
-	switch {
-	case b.now.Load() != ep:
-		b.unlock()
-		return b.allow(now, forced)
-	case m.asking || ep.state() == HalfOpen && (len(ep.out.leases) > 0 || !ep.out.share.free(now)):
-		b.unlock()
-		return b.refuse(ep, ep.out.err.cause)
-	}
-	m.asking = true
-	revision, era := m.revision, m.era
-	claim := b.claim(ep, now)
-	b.unlock()
-
-	rec, err := f.claim(b.key, claim)
-	now = max(now, mono.Now()) // the wait is not the dependency's
-
-	b.mu.Lock()
-	m.asking = false
-	if err == nil && era == f.era.Load() && rec.Revision < revision {
-		f.lostData()
-	}
-	granted := err == nil && rec.Holder == claim.Token
-	switch {
-	case b.now.Load() != ep:
-		if granted {
-			b.unlockProbe(claim, lock{claim.Token, true})
-		}
-		b.unlock()
-		return b.allow(now, false)
-	case err == nil && !granted:
-		f.stats.held.Add(1)
-		b.adopt(&rec, now)
-		if ep := b.now.Load(); ep.state() == HalfOpen {
-			ep.out.share.hold = now.Add(rec.Lease)
-		}
-		b.unlock()
-		return b.afterHeld(now)
-	case granted:
-		f.stats.granted.Add(1)
-		m.take(f, &rec)
-	default:
-		f.stats.unasked.Add(1)
-	}
-	next, held := ep, lock{claim.Token, granted}
-	var id uint32
-	if ep.state() == Open {
-		next, id = b.halfOpenLocked(ep, now, held)
-		next.out.share = share{gen: ep.out.share.gen, known: ep.out.share.known, alone: ep.out.share.alone}
-	} else {
-		id = ep.out.lend(ep.rules, now, held)
-	}
-	if granted {
-		next.out.share.gen, next.out.share.hold = rec.Generation, 0
-		if rec.Open {
-			next.out.good, next.out.bad, next.out.share.alone = rec.Good, rec.Bad, false
-		}
-	}
-	b.unlockKeeping(next, id)
-	return Ticket{b: b, ep: next, at: now, mark: probeMark(id)}, nil
-}
-
-// afterHeld admits or refuses a call that did not get the lock.
-func (b *Breaker) afterHeld(now mono.Instant) (Ticket, error) {
-	switch ep := b.present(); ep.state() {
-	case Open, HalfOpen, ForcedOpen:
-		return b.refuse(ep, ep.out.err.cause)
-	}
-	return b.allow(now, false) // another worker has closed
-}
-
-// claim is what a probe of ep asks the store for.
-func (b *Breaker) claim(ep *episode, now mono.Instant) Claim {
-	f := ep.rules.fleet
-	return Claim{
-		Opening: b.opening(ep, now), Shared: !ep.out.share.alone, Token: f.token(),
-		Generation: ep.out.share.gen, Lease: ep.rules.cfg.ProbeTimeout + 2*f.set.Timeout,
-	}
-}
-
-// claim asks the store for the lock of a probe.
-func (f *Fleet) claim(key string, c Claim) (Record, error) {
-	if f.down.Load() {
-		return Record{}, errDown
-	}
-	rec, err := ask(f, func(ctx context.Context) (Record, error) { return f.set.Store.Probe(ctx, f.set.Space, key, c) })
-	if err != nil {
-		f.suspect(err)
-		return rec, err
-	}
-	f.remember(&rec, mono.Now())
-	return rec, nil
-}
-
-// settlement is the end of a probe of ep.
-func (b *Breaker) settlement(ep *episode, how ProbeOutcome, to State, held lock) Settlement {
-	c := b.claim(ep, mono.Now())
-	c.Token = held.token
-	return Settlement{Claim: c, Locked: held.granted, Outcome: how, To: to}
-}
-
-func (f *Fleet) settle(key string, s Settlement, done func(*Record, error)) {
-	f.post(errand{
-		do:   func(ctx context.Context) (Record, error) { return f.set.Store.Settle(ctx, f.set.Space, key, s) },
-		done: done,
-		due:  mono.Now().Add(f.set.Timeout),
-		must: s.To == Closed,
-	})
-}
-
-// shareReopening tells the fleet that a probe of old has failed, and b is open
-// by ep; b.mu is held.
-func (b *Breaker) shareReopening(ep, old *episode, how ProbeOutcome, held lock) {
-	s := &ep.out.share
-	s.gen, s.known, s.alone, s.ahead = old.out.share.gen, old.out.share.known, old.out.share.alone, true
-	f := ep.rules.fleet
-	if !s.alone {
-		f.holds(b.key, b)
-	}
-	f.settle(b.key, b.settlement(ep, how, Open, held), b.heard)
-}
-
-// shareEnd tells the fleet that a probe has ended, which leaves ep half-open, at
-// least until the store has answered; b.mu is held.
-func (b *Breaker) shareEnd(ep *episode, how ProbeOutcome, to State, held lock, date mono.Instant) {
-	ep.out.share.settling = true
-	f := ep.rules.fleet
-	f.settle(b.key, b.settlement(ep, how, to, held), func(rec *Record, err error) {
-		b.mu.Lock()
-		defer b.unlock()
-		now, present := mono.Now(), b.now.Load()
-		if present.generation() != ep.generation() {
-			if err == nil {
-				b.adopt(rec, now)
-			}
-			return
-		}
-		present.out.share.settling = false
-		recovered := to == Closed && (err != nil || !rec.live())
-		if err == nil && !recovered {
-			b.adopt(rec, now)
-		}
-		switch {
-		case recovered:
-			if err == nil {
-				b.extra().take(f, rec)
-			}
-			b.close(present, Closed, ReasonRecovered, max(date, now))
-		case to == Closed && b.now.Load() == present:
-			// The lock was lost, and with it the right to say so.
-			b.openShared(present, rec, now)
-		}
-	})
-}
-
-// unlockProbes gives back the locks of probes that ep ends with; b.mu is held.
-func (b *Breaker) unlockProbes(ep *episode) {
-	for i := range ep.out.leases {
-		b.unlockProbe(b.claim(ep, mono.Now()), ep.out.leases[i].lock)
-	}
-}
-
-// unlockProbe gives back a lock that nobody will settle; b.mu is held.
-func (b *Breaker) unlockProbe(c Claim, held lock) {
-	c.Token = held.token
-	f := b.now.Load().rules.home
-	f.settle(b.key, Settlement{Claim: c, Locked: held.granted, Outcome: ProbeNeutral, To: HalfOpen}, func(*Record, error) {})
 }
 
 // take notes that a record has been taken over.
@@ -315,9 +142,13 @@ func (b *Breaker) adopt(rec *Record, now mono.Instant) {
 	if ep.state() == Disabled {
 		return // nothing moves it; Enable takes over what there is then
 	}
-	news := rec.Generation != m.generation
+	news := rec.Generation != m.generation && rec.Generation != 0 // with 0 it was never open
 	m.take(f, rec)
 	switch {
+	case rec.Generation == 0:
+		if ep.state() == Open {
+			ep.out.share.gen = 0 // on that rests what this worker's own opening asks
+		}
 	case rec.Open && (news || ep.state() == Open):
 		b.openShared(ep, rec, now)
 	case !rec.Open && news:

@@ -1,0 +1,98 @@
+package breaker
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+)
+
+// ForceOpen forces the circuit of key open in the whole fleet until Release: in
+// this worker at once, in the others once they have heard of it. It is apart
+// from [Breaker.ForceOpen], which is this process's alone: a breaker is open
+// while either holds, and each is ended by its own release only. It waits for
+// the store and returns its error; then nothing is forced.
+func (f *Fleet) ForceOpen(ctx context.Context, key, reason string) error {
+	return f.order(ctx, key, Order{Do: ForceNow, Note: reason})
+}
+
+// Release ends a ForceOpen of the fleet: the circuit is open for a full first
+// cooldown of the Config that this process has for key, or the default one. If
+// it is not forced open nothing happens.
+func (f *Fleet) Release(ctx context.Context, key string) error {
+	o := Order{Do: ForceOver}
+	r := compile(Config{})
+	f.each(key, func(b *Breaker) { r = b.now.Load().rules })
+	o.Nth, o.Reason, o.Cooldown = 1, ReasonFleetReleased, r.cooldown(1, r.spread(), 0)
+	o.Left = o.Cooldown
+	return f.order(ctx, key, o)
+}
+
+// forceKept is how long the record of a forced circuit outlives the last worker
+// that is in use.
+const forceKept = 7 * 24 * time.Hour
+
+func (f *Fleet) order(ctx context.Context, key string, o Order) error {
+	o.Worker, o.Keep, o.Known = f.set.Worker, forceKept, f.revision.Load()
+	rec, err := f.set.Store.Force(ctx, f.set.Space, key, o)
+	if err != nil {
+		return err
+	}
+	now := mono.Now()
+	f.remember(&rec, now)
+	f.deliver(&rec, now)
+	return nil
+}
+
+// missed deals with a record that was there and is not any more. It says nothing
+// about the circuit: what is open here stays open, and is written again. A
+// forced circuit that is missing from a store which lost its data is forced
+// again; if the store has kept the others, it was released so long ago that the
+// record of that has expired.
+func (f *Fleet) missed(rec *Record, anew bool, now mono.Instant) {
+	f.each(rec.Key, func(b *Breaker) { f.holds(rec.Key, b) })
+	switch {
+	case rec.Forced && anew:
+		f.post(errand{
+			do: func(ctx context.Context) (Record, error) {
+				return f.set.Store.Force(ctx, f.set.Space, rec.Key, Order{
+					Opening: Opening{Worker: f.set.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceAgain, Note: rec.Note,
+				})
+			},
+			done: func(now *Record, err error) {
+				if err == nil {
+					f.deliver(now, mono.Now())
+				}
+			},
+			due: now.Add(f.set.Timeout),
+		})
+	case rec.Forced:
+		over := Record{Key: rec.Key, Mark: Mark{rec.Epoch, rec.Revision + 1}}
+		f.aside(func() { f.deliver(&over, now) })
+	}
+}
+
+// keepForced has records of forced circuits kept that would expire in the second
+// half of their time. One worker in so many does it.
+func (f *Fleet) keepForced(now mono.Instant) {
+	f.mu.Lock()
+	var keys []string
+	for key, k := range f.known {
+		if k.Forced && k.Keep-now.Sub(k.at) < forceKept/2 && rand.IntN(16) == 0 {
+			keys = append(keys, key)
+		}
+	}
+	f.mu.Unlock()
+	for _, key := range keys {
+		f.post(errand{
+			do: func(ctx context.Context) (Record, error) {
+				return f.set.Store.Force(ctx, f.set.Space, key, Order{
+					Opening: Opening{Worker: f.set.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceKept,
+				})
+			},
+			done: func(*Record, error) {},
+			due:  now.Add(f.set.Timeout),
+		})
+	}
+}

@@ -29,7 +29,7 @@ func parsePlace(base string) (place, error) {
 		return place{}, errors.New("must not have a user: set the header Authorization in Prepare")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return place{}, errors.New("must not have a query or a fragment")
-	case strings.ContainsFunc(u.Host, isNoHost):
+	case notInHost.anyOf(u.Host):
 		return place{}, errors.New("has a host that is none")
 	}
 	return place{

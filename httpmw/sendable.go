@@ -23,7 +23,7 @@ func sendable(req *http.Request) error {
 	case req.Method != "" && !isToken(req.Method):
 		return fmt.Errorf("httpmw: the request's method %q is no method", req.Method)
 	}
-	if strings.ContainsFunc(req.Host, isNoHost) {
+	if notInHost.anyOf(req.Host) {
 		return fmt.Errorf("httpmw: the request's host %q is no host", req.Host)
 	}
 	if err := sendableFields("header", req.Header); err != nil {
@@ -39,30 +39,52 @@ func sendableFields(kind string, fields http.Header) error {
 		if !isToken(name) {
 			return fmt.Errorf("httpmw: the request's %s name %q is no name", kind, name)
 		}
-		if slices.ContainsFunc(values, func(v string) bool { return strings.ContainsFunc(v, isControl) }) {
+		if slices.ContainsFunc(values, notInValue.anyOf) {
 			return fmt.Errorf("httpmw: the request's %s %s has a control character in a value", kind, name)
 		}
 	}
 	return nil
 }
 
-// isNoHost reports whether r may not stand in a Host field. What else is wrong
-// with a host is for the resolver to say.
-func isNoHost(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/?#@\"<>`, r) }
-
 func isHTTP(scheme string) bool { return scheme == "http" || scheme == "https" }
 
 // isToken reports whether s is a token of RFC 9110, section 5.6.2.
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		switch {
-		case '0' <= r && r <= '9', 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z':
-			return false
-		}
-		return !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
-	})
+func isToken(s string) bool { return s != "" && !notInToken.anyOf(s) }
+
+// octets is a set of bytes. Every request is searched for them, and a table is a
+// fraction of the price of looking at runes.
+type octets [256]bool
+
+func octetsOf(in func(b byte) bool) *octets {
+	var set octets
+	for b := range len(set) {
+		set[b] = in(byte(b))
+	}
+	return &set
 }
 
-// isControl reports whether r may not stand in a field value (RFC 9110, section
-// 5.5).
-func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+// anyOf reports whether one of them is in s.
+func (o *octets) anyOf(s string) bool {
+	for i := range len(s) {
+		if o[s[i]] {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	notInToken = octetsOf(func(b byte) bool {
+		switch {
+		case '0' <= b && b <= '9', 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z':
+			return false
+		}
+		return strings.IndexByte("!#$%&'*+-.^_`|~", b) < 0
+	})
+
+	// What else is wrong with a host is for the resolver to say.
+	notInHost = octetsOf(func(b byte) bool { return b <= ' ' || b == 0x7f || strings.IndexByte(`/?#@\"<>`, b) >= 0 })
+
+	// Control characters (RFC 9110, section 5.5).
+	notInValue = octetsOf(func(b byte) bool { return b < ' ' && b != '\t' || b == 0x7f })
+)

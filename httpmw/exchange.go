@@ -22,6 +22,7 @@ type exchange struct {
 	call      holdfast.Call
 	req       *http.Request
 	upload    upload
+	first     holder  // the first attempt's, unless it races
 	lane      lane    // the last attempt, unless it raced
 	answer    *answer // its, nil if it brought none
 	keep      *keep   // nil if it has nothing to do with stale answers
@@ -45,7 +46,11 @@ func (x *exchange) begin(m *holdfast.Method, info call.Info) (ctx context.Contex
 
 // attempt makes one attempt. What it leaves open, the answer holds.
 func (x *exchange) attempt(ctx context.Context) (res call.Result) {
-	h := &holder{ctx: ctx}
+	h := &x.first
+	if h.ctx != nil { // it was used
+		h = new(holder)
+	}
+	h.ctx = ctx
 	held, refusal := x.call.OpenHeld(ctx, &h.attempt)
 	if held == nil {
 		return refusal

@@ -99,7 +99,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := x.finish(ctx)
 	x.call.Return(ctx, err) // a hook may panic: nobody gets the answer then
 	unwound = false
-	x.lane, x.answer = lane{}, nil // what net/http keeps of the request keeps x
+	// What net/http keeps of the request keeps x, and so does what waits for the end of
+	// the answer, which must not keep the answer itself.
+	x.lane, x.answer, x.keep = lane{}, nil, nil
 	return resp, err
 }
 

@@ -73,10 +73,10 @@ var present = map[string]float64{
 	"stack, caller's deadline sooner, may be repeated": 1,
 	"stack, own limit, once":                           1,
 	"stack, own limit, may be repeated":                2,
-	"http stub, GET":                                   6,
-	"http stub, GET, caller's deadline sooner":         5,
-	"http stub, GET, caller's deadline sooner, once":   4,
-	"http stub, PUT 64 KiB":                            8,
+	"http stub, GET":                                   5,
+	"http stub, GET, caller's deadline sooner":         4,
+	"http stub, GET, caller's deadline sooner, once":   3,
+	"http stub, PUT 64 KiB":                            7,
 	"grpc stub, own limit, once":                       -3, // the limit alone is 4
 	"grpc stub, own limit, may be repeated":            0,
 }

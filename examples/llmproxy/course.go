@@ -22,8 +22,8 @@ type plan struct {
 }
 
 var (
-	full  = plan{time.Second, 3 * time.Second, 2 * time.Second, 4 * time.Second, 4, 40 * time.Millisecond}
-	short = plan{300 * time.Millisecond, 1500 * time.Millisecond, 700 * time.Millisecond, 2500 * time.Millisecond, 4, 40 * time.Millisecond}
+	full  = plan{time.Second, 3 * time.Second, 2 * time.Second, 5 * time.Second, 12, 40 * time.Millisecond}
+	short = plan{300 * time.Millisecond, 1500 * time.Millisecond, 700 * time.Millisecond, 3500 * time.Millisecond, 12, 40 * time.Millisecond}
 )
 
 // afterRefusal is how long a worker waits that got nothing.

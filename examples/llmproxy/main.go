@@ -7,8 +7,8 @@
 // line is a request: who served it, how long the first token took, how it ended; and
 // what the breakers did stands between them.
 //
-//	go run ./examples/llmproxy          ten seconds
-//	go run ./examples/llmproxy -short   five
+//	go run ./examples/llmproxy          eleven seconds
+//	go run ./examples/llmproxy -short   six
 //	go run ./examples/llmproxy -json    the figures as one JSON object
 //
 // In the figures ttft_p99_ms is the time to the first token, in milliseconds, that 99
@@ -45,7 +45,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("llmproxy", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	quick := flags.Bool("short", false, "tell the story in five seconds")
+	quick := flags.Bool("short", false, "tell the story in six seconds")
 	asJSON := flags.Bool("json", false, "print the figures as one JSON object and nothing else")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -39,7 +39,7 @@ func policies(hooks holdfast.Hooks) holdfast.Config {
 				Scope:       breaker.TwoLevel, // a channel, and each of its models
 				Consecutive: 3,
 				FailureRate: 0.5, MinCalls: 6,
-				Cooldown: 500 * time.Millisecond, MaxCooldown: time.Second,
+				Cooldown: time.Second, MaxCooldown: 2 * time.Second,
 				ProbeSuccesses: 2, ProbeTimeout: time.Second,
 			},
 			Timeout: &timeout.Limits{

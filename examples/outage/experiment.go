@@ -18,7 +18,7 @@ func experiment(ctx context.Context, seeds int, told func(done, all int)) (*outc
 	parts := []struct {
 		rows []row
 		into *[]result
-	}{{articleRows(), &e.article}, {kitRows(), &e.kit}, {nestedRows(), &e.nested}, {fleetRows(), &e.fleet}}
+	}{{articleRows(), &e.article}, {kitRows(), &e.kit}, {nestedRows(), &e.nested}, {fleetRows(fleetSizes), &e.fleet}}
 	var rows []row
 	for _, p := range parts {
 		rows = append(rows, p.rows...)

@@ -161,10 +161,7 @@ func TestThePagesFindingsAreTheProgramsOwn(t *testing.T) {
 
 // A hundred callers who share have one probe as well, and those alone a hundred.
 func TestAHundredCallers(t *testing.T) {
-	for _, r := range fleetRows() {
-		if r.setup.Callers != 100 {
-			continue
-		}
+	for _, r := range fleetRows([]fleetSize{{100, 1}}) {
 		results, err := runAll(t.Context(), []row{r}, 1, func(int, int) {})
 		require.NoError(t, err)
 		want, after := 85.0, 30.0

@@ -20,6 +20,9 @@ import (
 
 func TestMain(m *testing.M) {
 	tuneCollector()
+	// The larger fleets take minutes under the race detector; figures_test.go and the
+	// program itself play them.
+	fleetSizes = fleetSizes[:2]
 	os.Exit(m.Run())
 }
 
@@ -152,10 +155,7 @@ func TestNestedKitsMultiply(t *testing.T) {
 // probe between them.
 func TestAFleetThatSharesHasOneProbe(t *testing.T) {
 	probes := map[string]float64{}
-	for _, r := range fleetRows() {
-		if r.setup.Callers > 10 {
-			continue
-		}
+	for _, r := range fleetRows(fleetSizes) {
 		results, err := runAll(t.Context(), []row{r}, 2, func(int, int) {})
 		require.NoError(t, err)
 		probes[r.name] = results[0].probes.Median

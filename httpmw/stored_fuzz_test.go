@@ -1,0 +1,52 @@
+package httpmw
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/fallback"
+)
+
+// FuzzStored: a store may hold anything. Nothing breaks, and what is read as a
+// response is one that could have been stored: written and read again it is the
+// same.
+func FuzzStored(f *testing.F) {
+	resp := &http.Response{
+		Status: "200 OK", StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: 4,
+		Header: http.Header{"X": {"a", "b"}, "Y": {""}}, Body: io.NopCloser(strings.NewReader("body")),
+	}
+	good := encodeRest(encodeHead(resp), []byte("body"), http.Header{"T": {"1"}})
+	for n := range good {
+		f.Add(good[:n])
+	}
+	f.Add(good)
+	f.Add(newVariants([]string{"Accept"}).encode())
+	f.Add([]byte{formVariants, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if v, ok := decodeVariants(b); ok {
+			again, ok := decodeVariants(v.encode())
+			require.True(t, ok)
+			require.Equal(t, v.nonce, again.nonce)
+			require.ElementsMatch(t, v.names, again.names)
+			require.NotPanics(t, func() { v.key(fallback.Key{}, http.Header{}) })
+		}
+		resp, ok := decodeResponse(b)
+		if !ok {
+			return
+		}
+		require.GreaterOrEqual(t, resp.StatusCode, 200)
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		again, ok := decodeResponse(encodeRest(encodeHead(resp), body, resp.Trailer))
+		require.True(t, ok)
+		require.Equal(t, resp.StatusCode, again.StatusCode)
+		require.Equal(t, storedHeader(resp.Header), again.Header)
+		twice, err := io.ReadAll(again.Body)
+		require.NoError(t, err)
+		require.Equal(t, body, twice)
+	})
+}

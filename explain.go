@@ -37,6 +37,10 @@ type Explanation struct {
 	// one target.
 	Upstreams []string
 
+	// Fallbacks says what a call that has failed is answered with, in the order in
+	// which it is asked. It is empty if the caller gets the error.
+	Fallbacks []string
+
 	// Waits names what bounds each wait of the call.
 	Waits []Wait
 }
@@ -110,6 +114,9 @@ func (m *Method) explain(name string, declared call.Safety, protocol string, wai
 		e.SafetyFrom = "nobody: not declared"
 	}
 	e.OneAttempt = m.oneAttempt(e, protocol)
+	if e.Safety == call.ReadOnly {
+		e.Fallbacks = e.Policy.Fallback.Describe(protocol != "")
+	}
 	e.Waits = m.waits(waits)
 	return e
 }
@@ -215,6 +222,12 @@ func (e Explanation) String() string {
 	}
 	for _, list := range e.Upstreams {
 		fmt.Fprintf(&b, "  failover: %s; %s\n", list, e.movesOn())
+	}
+	if !e.Policy.Fallback.IsOff() && e.Safety != call.ReadOnly {
+		fmt.Fprintf(&b, "  after a failure: the error; only a read is answered otherwise, and it is %v\n", e.Safety)
+	}
+	for _, f := range e.Fallbacks {
+		fmt.Fprintf(&b, "  after a failure: %s\n", f)
 	}
 	for _, w := range e.Waits {
 		fmt.Fprintf(&b, "  wait: %s: %s\n", w.What, w.Bound)

@@ -42,4 +42,7 @@
 // repeat with what it has answered the first time. So a write whose answer was lost
 // has one effect, however often it is sent. Without that on the server's side a key
 // is an empty promise.
+//
+// examples/outbox runs this against a service that goes down, and then loses its
+// answers.
 package fallback

@@ -31,7 +31,9 @@ func (e *Error) Unwrap() []error {
 // nothing was stored for later, and nothing stands in for the answer. It unwraps
 // to the error, and gRPC sees its status.
 //
-// What the dependency or the wire said comes back as it is.
+// It is the end of an HTTP request, a unary RPC or holdfast.Do. What the dependency
+// or the wire said comes back as it is, and so do the errors of a stream, whose
+// caller knows what he has sent.
 type WriteError struct {
 	Err error
 

@@ -2,6 +2,8 @@ package fallback
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -75,6 +77,23 @@ func (p Policy) Check() check.Faults {
 		faults.In("Stale", p.Stale.check())
 	}
 	return faults
+}
+
+// Describe says in words what a read is answered with, in the order in which it is
+// asked. cached says that its adapter has a cache.
+func (p *Policy) Describe(cached bool) (answers []string) {
+	if p.Stale != nil && cached {
+		s := p.Stale.WithDefaults()
+		whose := "kept for each identity"
+		if reflect.ValueOf(s.Identity).Pointer() == reflect.ValueOf(SharedByAll).Pointer() {
+			whose = "shared by all"
+		}
+		answers = append(answers, fmt.Sprintf("Fallback.Stale: an earlier answer, %s, younger than %v", whose, s.MaxStale))
+	}
+	if p.Answer != nil {
+		answers = append(answers, "Fallback.Answer: a computed one")
+	}
+	return answers
 }
 
 // Applies reports whether a call of this safety that ended in this class may be

@@ -29,6 +29,9 @@ type Stale struct {
 	// call neither fills the cache nor is answered from it. [SharedByAll] is the
 	// Identity of answers that are everybody's. Required.
 	//
+	// Where names come to mean something else, as after an update from tenants to
+	// users, they must be others: "user:7" and not "7" again.
+	//
 	// It sees what the caller sent, not what a base transport, an attempt hook, or
 	// an interceptor or a connection's credentials behind the kit add.
 	Identity func(ctx context.Context, r Request) string

@@ -95,6 +95,16 @@
 // [Failover] makes one connection of several: each RPC goes to the first upstream that
 // can answer it. docs/failover.md tells what moves on and when.
 //
+// # What is answered while the dependency is down
+//
+// A unary RPC of a method that is ReadOnly may be answered with an earlier reply, if
+// the policy's Fallback says so: see package fallback and docs/fallback.md. The
+// response header is then "age" and "cache-status" alone, the latter "holdfast; hit;
+// ...", and there are no trailer and no peer. A reply is found by method, authority,
+// the request's bytes and the policy's Identity; the copies are the connection's own
+// ([WithCacheScope] shares them). That takes protobuf messages. A server's
+// "cache-control" in the header is obeyed.
+//
 // # What the kit adds to the metadata
 //
 // "idempotency-key", the same on every attempt, if the policy's Retry makes keys;

@@ -60,6 +60,16 @@
 // A failed response that is repeated is read into memory before the wait, up to
 // 64 KiB within 250 ms, which frees its connection and permit.
 //
+// # What is answered while the dependency is down
+//
+// A read may be answered with an earlier response, if the policy's Fallback says so:
+// see package fallback and docs/fallback.md. Such a response has the header fields Age
+// and Cache-Status, the latter "holdfast; hit; ...". It is kept when its body was read
+// to the end, and then found by method, URL, Host, what Vary names and the policy's
+// Identity; the copies are the Transport's own ([WithCacheScope] shares them). A body
+// that a request has belongs to it if it is in memory and at most 64 KiB long; with
+// any other, or with Range, the request has no part in the cache.
+//
 // # What comes back
 //
 // The last response comes back whatever its status, readable from its first

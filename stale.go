@@ -12,7 +12,7 @@ import (
 // because it failed too.
 type Fallback struct {
 	Info  call.Info
-	Kind  fallback.Kind // which part of the policy; zero if the answer was none for the adapter
+	Kind  fallback.Kind // which part of the policy was asked last
 	Age   time.Duration // of a stale answer
 	After call.Result   // the end of the call that it stands in for
 	Err   error         // why there is no answer; nil if there is one

@@ -17,8 +17,9 @@ import (
 // A store that fails or is slow never makes a call worse: a call waits for it at
 // most Stale.StoreTimeout and the caller's context, and only when the call has
 // failed already; writing and deleting happen aside, at most 64 accesses at once
-// for each transport or connection, and further ones are left out. What no longer
-// waits for a store that does not heed its context ends when the store does.
+// for each transport or connection, and further ones are left out; so such a store
+// may miss a copy, or the removal of one, and of two writes at the same time either
+// may be the last. What no longer waits for a store that does not heed its context ends when the store does.
 //
 // [memory]: https://pkg.go.dev/github.com/holdfast-go/holdfast/fallback/memory
 type Store interface {

@@ -253,13 +253,13 @@ func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 		return nil, err
 	}
 	resp, m := x.answer.resp, mark{stopped: x.call.Stopped()}
+	if f := x.transport.failover; f != nil {
+		m.upstream = f.received(resp, x.answer.upstream)
+	}
 	if x.keep != nil {
 		x.keep.take(ctx, x.answer, x.call.Result().Class)
 	}
 	x.forget(ctx)
-	if f := x.transport.failover; f != nil {
-		m.upstream = f.received(resp, x.answer.upstream)
-	}
 	resp.Request = marked(x.req, m)
 	return resp, nil
 }

@@ -31,7 +31,7 @@ func (t *Transport) keepFor(c *holdfast.Call, req *http.Request) *keep {
 		return nil
 	}
 	k := &keep{transport: t, policy: s, req: req}
-	if !k.find(c.Info(), methodOf(req), t.hasCredentials(req.URL, req.Header)) {
+	if !k.identify(c.Info(), methodOf(req), t.hasCredentials(req.URL, req.Header)) {
 		return nil
 	}
 	c.StaleFrom(func(ctx context.Context, after call.Class) (any, time.Duration, error) {
@@ -47,10 +47,10 @@ func (t *Transport) keepFor(c *holdfast.Call, req *http.Request) *keep {
 // bodyKeyLimit is up to how many bytes a request's body is part of the key.
 const bodyKeyLimit = 64 << 10
 
-// find works out the key, and reports whether the request has a part in the cache:
+// identify works out the key, and reports whether the request has a part in the cache:
 // somebody knows whose answer it is, it asks for a whole answer that depends on
 // nothing unseen, and it does not forbid it.
-func (k *keep) find(info call.Info, method string, credentials bool) bool {
+func (k *keep) identify(info call.Info, method string, credentials bool) bool {
 	req := k.req
 	for _, name := range [...]string{"Range", "If-Range", "If-Match", "If-Unmodified-Since"} {
 		if len(req.Header[name]) > 0 {
@@ -157,12 +157,12 @@ func (k *keep) take(ctx context.Context, a *answer, class call.Class) {
 		ReadCloser: resp.Body, want: resp.ContentLength,
 		limit: k.policy.WithDefaults().MaxBody,
 	}
-	head := encodeHead(resp)
+	head, asked := encodeHead(resp), only(k.req.Header, names)
 	r.whole = func(body []byte) {
 		e := e
 		e.Age += a.asked.Age()
 		e.Payload = encodeRest(head, body, resp.Trailer)
-		k.put(ctx, names, e)
+		k.put(ctx, names, asked, e)
 	}
 	switch {
 	case bodyless(resp):
@@ -188,9 +188,18 @@ func (k *keep) changed(sent http.Header, names []string) bool {
 	return false
 }
 
-// put stores a copy, and where the answer varies with the request's header, by
-// what.
-func (k *keep) put(ctx context.Context, names []string, e fallback.Entry) {
+// only returns a copy of some of the fields of a header.
+func only(h http.Header, names []string) http.Header {
+	some := make(http.Header, len(names))
+	for _, name := range names {
+		some[name] = slices.Clone(h[name])
+	}
+	return some
+}
+
+// put stores a copy, and where the answer varies with some fields of the request's
+// header, which asked holds, by these.
+func (k *keep) put(ctx context.Context, names []string, asked http.Header, e fallback.Entry) {
 	if len(names) == 0 {
 		k.transport.cache.Put(ctx, k.policy, k.key, e)
 		return
@@ -205,7 +214,7 @@ func (k *keep) put(ctx context.Context, names []string, e fallback.Entry) {
 		index = e
 		index.Payload = v.encode()
 		k.transport.cache.Put(ctx, k.policy, k.key, index)
-		k.transport.cache.Put(ctx, k.policy, v.key(k.key, k.req.Header), e)
+		k.transport.cache.Put(ctx, k.policy, v.key(k.key, asked), e)
 	})
 }
 
@@ -224,7 +233,7 @@ func (x *exchange) forget(ctx context.Context) {
 		k := &keep{transport: t, policy: m.Stale(), req: &read}
 		info := x.call.Info()
 		info.Method, info.Safety = name, call.ReadOnly
-		if k.policy != nil && k.find(info, method, false) {
+		if k.policy != nil && k.identify(info, method, false) {
 			k.transport.cache.Drop(ctx, k.policy, k.key)
 		}
 	}

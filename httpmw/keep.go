@@ -218,6 +218,15 @@ func (k *keep) put(ctx context.Context, names []string, asked http.Header, e fal
 	})
 }
 
+// remember keeps what a write that may have something to forget is called before it
+// moves along the upstreams, for the copies are found by that.
+func (x *exchange) remember() {
+	if x.transport.failover != nil && x.call.Info().Safety != call.ReadOnly && x.transport.binding.Table().KeepsStale() {
+		info := x.call.Info()
+		x.begun = &info
+	}
+}
+
 // forget removes the copies of what a write may have changed (RFC 9111, section
 // 4.4), as far as they can be found: those for the write's own identity, or for
 // everybody.
@@ -232,6 +241,9 @@ func (x *exchange) forget(ctx context.Context) {
 		m, name := find(t.binding, &read)
 		k := &keep{transport: t, policy: m.Stale(), req: &read}
 		info := x.call.Info()
+		if x.begun != nil {
+			info = *x.begun
+		}
 		info.Method, info.Safety = name, call.ReadOnly
 		if k.policy != nil && k.identify(info, method, false) {
 			k.transport.cache.Drop(ctx, k.policy, k.key)

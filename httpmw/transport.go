@@ -84,6 +84,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	unwound := true
 	defer func() { x.close(unwound) }() // a panic or a Goexit included
 	x.keep = t.keepFor(&x.call, req)
+	x.remember()
 	races := x.call.Hedged() && x.upload.reopens() && !x.upload.shared()
 	var prepare func(context.Context) error
 	if x.call.MayRetry() {

@@ -30,6 +30,7 @@ func TestAFleetOfItsCallersChance(t *testing.T) {
 		time.Sleep(1)
 		require.Equal(t, breaker.HalfOpen, b.State(), "the least of the jitter")
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		require.Positive(t, pauses)
 
 		_, err = breaker.JoinAt(breaker.Sharing{}, mono.Now(), nil)

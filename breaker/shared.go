@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -132,6 +133,9 @@ func (b *Breaker) adopt(rec *Record, now mono.Instant) {
 	m := b.extra()
 	if m.era == f.era.Load() && rec.Revision < m.revision {
 		return
+	}
+	if m.asking && strings.HasPrefix(rec.Holder, f.set.Worker+"/") {
+		return // it is the lock that a call is about to be told of, and more with it
 	}
 	b.settle(ep, now)
 	ep = b.now.Load()

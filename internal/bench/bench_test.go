@@ -114,7 +114,7 @@ var missed = map[string]float64{
 	"stack, no limit, once":                     2,
 	"stack, caller's deadline sooner, once":     2.4,
 	"stack, own limit, once":                    1.5,
-	"http stub, GET":                            4,
+	"http stub, GET":                            3.2,
 	"http stub, GET, caller's deadline sooner":  4,
 	"http stub, PUT 64 KiB":                     4,
 	"grpc stub, no limit, once":                 2.6,

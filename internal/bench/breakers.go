@@ -144,10 +144,11 @@ func rubyistClosed(make func() *rubyist.Breaker, fails often) contender {
 }
 
 // hystrixClosed: https://github.com/afex/hystrix-go#how-to-use. A command is a
-// breaker, a timeout and a pool in one, on a goroutine of its own.
+// breaker, a timeout and a pool in one, on a goroutine of its own. The pool is large
+// because a permit comes back only some time after the call.
 func hystrixClosed(fails often) contender {
 	return contender{name: "hystrix-go", setup: func() work {
-		hystrix.ConfigureCommand("bench", hystrix.CommandConfig{Timeout: 10_000, MaxConcurrentRequests: 1000, ErrorPercentThreshold: 50})
+		hystrix.ConfigureCommand("bench", hystrix.CommandConfig{Timeout: 10_000, MaxConcurrentRequests: 100_000, ErrorPercentThreshold: 50})
 		return again(func(n int) {
 			for i := range n {
 				err := hystrix.DoC(context.Background(), "bench", func(context.Context) error { return fails.result(i + 1) }, nil)

@@ -57,7 +57,7 @@ func (a *Attempt) Answered() {
 func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 
 // hold returns the context of an attempt that outlives the function that makes
-// it. Its deadline stays the caller's; the watches end it sooner if they fire.
+// it. Its deadline stays the caller's; its limits end it sooner if they pass.
 //
 // Where the caller's deadline is sooner than all of them there is nothing to end
 // it for, and it may be the caller's own; not a stream's, which lives on until its

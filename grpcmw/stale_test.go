@@ -2,9 +2,6 @@ package grpcmw_test
 
 import (
 	"context"
-	"runtime"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,106 +20,9 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
-	"github.com/holdfast-go/holdfast/fallback/memory"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/retry"
 )
-
-const (
-	readMethod  = "/test.Service/Read"
-	writeMethod = "/test.Service/Write"
-)
-
-// origin is a server that can be down: it answers Unavailable then.
-type origin struct {
-	*script
-	kit  *holdfast.Kit
-	cc   *grpc.ClientConn
-	down atomic.Bool
-	mu   sync.Mutex
-	told []holdfast.Fallback
-}
-
-// staleOrigin starts a server that answers as told, and a connection to it that
-// keeps the replies of readMethod.
-func staleOrigin(t *testing.T, st fallback.Stale, answer hit, opts ...grpcmw.Option) *origin {
-	t.Helper()
-	o := &origin{}
-	if st.Store == nil {
-		st.Store = newStore(t)
-	}
-	p := with(oneAttempt)
-	p.Breaker = &breaker.Config{Consecutive: 1000} // it opens when a test says so
-	p.Fallback = &fallback.Policy{Stale: &st}
-	var err error
-	o.kit, err = holdfast.New(holdfast.Config{
-		Default: p,
-		Methods: map[string]holdfast.Policy{readMethod: {Safety: call.ReadOnly}},
-		Hooks:   holdfast.Hooks{Fallback: o.tell},
-	})
-	require.NoError(t, err)
-	o.script = play(t, func(s grpc.ServerStream) error {
-		if o.down.Load() {
-			return status.Error(codes.Unavailable, "down")
-		}
-		return answer(s)
-	})
-	o.cc = o.Dial(grpcmw.DialOptions(o.kit, opts...)...)
-	return o
-}
-
-func (o *origin) tell(_ context.Context, f holdfast.Fallback) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.told = append(o.told, f)
-}
-
-func newStore(t *testing.T) *memory.Store {
-	t.Helper()
-	store, err := memory.New(16 << 20)
-	require.NoError(t, err)
-	return store
-}
-
-func forAll() fallback.Stale { return fallback.Stale{Identity: fallback.SharedByAll} }
-
-func byUser() fallback.Stale {
-	return fallback.Stale{Identity: func(_ context.Context, r fallback.Request) string { return r.Get("Authorization") }}
-}
-
-// parrot answers with the request and the caller's authorization.
-func parrot(s grpc.ServerStream) error {
-	m := new(wrapperspb.StringValue)
-	if err := s.RecvMsg(m); err != nil {
-		return err
-	}
-	md, _ := metadata.FromIncomingContext(s.Context())
-	return s.SendMsg(wrapperspb.String(m.Value + strings.Join(md["authorization"], "")))
-}
-
-func as(ctx context.Context, user string) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, "authorization", user)
-}
-
-// call makes an RPC and returns the reply and the header.
-func (o *origin) call(ctx context.Context, name, text string, opts ...grpc.CallOption) (string, metadata.MD, error) {
-	var header metadata.MD
-	reply := new(wrapperspb.StringValue)
-	err := o.cc.Invoke(ctx, name, wrapperspb.String(text), reply, append(opts, grpc.Header(&header))...)
-	return reply.GetValue(), header, err
-}
-
-func isStale(md metadata.MD) bool {
-	return strings.HasPrefix(strings.Join(md["cache-status"], ""), "holdfast; hit")
-}
-
-// requireDown requires that the server's own error came back, and nothing else.
-func requireDown(t *testing.T, got string, err error) {
-	t.Helper()
-	require.Equal(t, codes.Unavailable, status.Code(err))
-	require.Equal(t, "down", status.Convert(err).Message())
-	require.Empty(t, got)
-}
 
 // D060: a method that is not known to be a read has its error, whatever the cache
 // holds, and fills nothing.
@@ -209,140 +109,6 @@ func TestD068_TheAgeIsToldAndHasAnEnd(t *testing.T) {
 	}
 }
 
-// creds are credentials of a call's own.
-type creds struct{}
-
-func (creds) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "A"}, nil
-}
-
-func (creds) RequireTransportSecurity() bool { return false }
-
-// D062, F3: nobody gets another one's reply.
-func TestD062_NoReplyCrossesIdentities(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		// Shared by all: who has credentials has no part in the cache.
-		for name, who := range map[string]struct {
-			ctx  context.Context
-			opts []grpc.CallOption
-		}{
-			"authorization":   {ctx: as(t.Context(), "A")},
-			"cookie":          {ctx: metadata.AppendToOutgoingContext(t.Context(), "Cookie", "A")},
-			"binary":          {ctx: metadata.AppendToOutgoingContext(t.Context(), "authorization-bin", "A")},
-			"per-RPC":         {ctx: t.Context(), opts: []grpc.CallOption{grpc.PerRPCCredentials(creds{})}},
-			"other authority": {ctx: t.Context(), opts: []grpc.CallOption{grpc.CallAuthority("other")}},
-		} {
-			o := staleOrigin(t, forAll(), parrot)
-			_, _, err := o.call(who.ctx, readMethod, "x", who.opts...)
-			require.NoError(t, err, name)
-			o.down.Store(true)
-			got, _, err := o.call(t.Context(), readMethod, "x")
-			requireDown(t, got, err)
-			o.down.Store(false)
-			_, _, err = o.call(t.Context(), readMethod, "x")
-			require.NoError(t, err)
-			o.down.Store(true)
-			got, header, err := o.call(t.Context(), readMethod, "x")
-			require.NoError(t, err)
-			require.Equal(t, "x", got)
-			require.True(t, isStale(header))
-			if name != "other authority" {
-				got, _, err = o.call(who.ctx, readMethod, "x", who.opts...)
-				requireDown(t, got, err)
-			}
-		}
-
-		o := staleOrigin(t, byUser(), parrot)
-		for _, user := range []string{"A", "B"} {
-			_, _, err := o.call(as(t.Context(), user), readMethod, "x")
-			require.NoError(t, err)
-		}
-		_, _, err := o.call(t.Context(), readMethod, "x")
-		require.NoError(t, err)
-		o.down.Store(true)
-		for _, user := range []string{"A", "B"} {
-			got, header, err := o.call(as(t.Context(), user), readMethod, "x")
-			require.NoError(t, err)
-			require.Equal(t, "x"+user, got)
-			require.True(t, isStale(header))
-		}
-		for _, ctx := range []context.Context{as(t.Context(), "C"), t.Context(), as(as(t.Context(), ""), "A")} {
-			got, _, err := o.call(ctx, readMethod, "x")
-			requireDown(t, got, err)
-		}
-		got, _, err := o.call(as(t.Context(), "A"), readMethod, "y")
-		requireDown(t, got, err)
-	})
-}
-
-// What an attempt hook adds is not the caller's own: under SharedByAll such a
-// reply is not everybody's.
-func TestF3_AHooksCredentialsAreCredentials(t *testing.T) {
-	for _, hedged := range []bool{false, true} {
-		bubble(t, func(t *testing.T) {
-			store := newStore(t)
-			st := forAll()
-			st.Store = store
-			sign := true
-			o := staleOrigin(t, st, parrot, grpcmw.WithAttemptHook(func(_ context.Context, _ string, _ int, md metadata.MD) error {
-				if sign {
-					md.Set("authorization", "A")
-				}
-				return nil
-			}))
-			ctx := t.Context()
-			if hedged {
-				ctx = holdfast.WithOverride(ctx, holdfast.Override{Retry: &retry.Policy{MaxAttempts: 2, Hedge: retry.Hedge{Delay: time.Second}}})
-			}
-			got, _, err := o.call(ctx, readMethod, "x")
-			require.NoError(t, err)
-			require.Equal(t, "xA", got)
-			require.Zero(t, store.Len())
-			sign = false
-			_, _, err = o.call(ctx, readMethod, "x")
-			require.NoError(t, err)
-			require.Equal(t, 1, store.Len())
-			o.down.Store(true)
-			sign = true
-			got, _, err = o.call(ctx, readMethod, "x")
-			require.Equal(t, codes.Unavailable, status.Code(err))
-			require.Empty(t, got)
-		})
-	}
-}
-
-// F3: each connection has its own replies, though policy, interceptors and store
-// are shared: their certificates may differ. A scope that is named is shared.
-func TestF3_ACacheBelongsToItsConnection(t *testing.T) {
-	for _, scoped := range []bool{false, true} {
-		bubble(t, func(t *testing.T) {
-			var opts []grpcmw.Option
-			if scoped {
-				opts = append(opts, grpcmw.WithCacheScope("ours"))
-			}
-			o := staleOrigin(t, forAll(), parrot)
-			interceptors, err := grpcmw.New(o.kit, opts...)
-			require.NoError(t, err)
-			a, b := o.Dial(interceptors.DialOptions()...), o.Dial(interceptors.DialOptions()...)
-			_, err = invokeMethod(t.Context(), a, readMethod)
-			require.NoError(t, err)
-			o.down.Store(true)
-			got, err := invokeMethod(t.Context(), a, readMethod)
-			require.NoError(t, err)
-			require.Equal(t, "hello", got)
-			got, err = invokeMethod(t.Context(), b, readMethod)
-			if scoped {
-				require.NoError(t, err)
-				require.Equal(t, "hello", got)
-			} else {
-				requireDown(t, got, err)
-			}
-		})
-	}
-	_, err := grpcmw.New(newKit(t, policy()), grpcmw.WithCacheScope(""))
-	require.EqualError(t, err, "grpcmw: WithCacheScope: the scope is empty")
-}
-
 // D063: the server's own answer comes back unchanged, and takes the place of a
 // copy: what is forbidden or gone by now must not come back. What the server
 // forbids to store is not stored.
@@ -382,13 +148,6 @@ func TestD063_AnAnswerOfTheServersTakesTheCopysPlace(t *testing.T) {
 			got, _, err := o.call(t.Context(), readMethod, "x")
 			requireDown(t, got, err)
 		})
-	}
-}
-
-func withHeader(key, value string) hit {
-	return func(s grpc.ServerStream) error {
-		_ = s.SetHeader(metadata.Pairs(key, value))
-		return parrot(s)
 	}
 }
 
@@ -480,23 +239,4 @@ func TestEachReaderHasACopyOfItsOwn(t *testing.T) {
 			require.NoError(t, <-done)
 		}
 	})
-}
-
-// A connection that nobody uses any more takes its cache along. It runs outside a
-// bubble: the collector does.
-func TestTheCacheOfAConnectionIsCollected(t *testing.T) {
-	o := staleOrigin(t, forAll(), parrot)
-	interceptors, err := grpcmw.New(o.kit)
-	require.NoError(t, err)
-	func() {
-		cc, err := grpc.NewClient("passthrough:///nowhere", append(interceptors.DialOptions(), grpc.WithTransportCredentials(insecureCredentials))...)
-		require.NoError(t, err)
-		_, _ = invokeMethod(t.Context(), cc, readMethod)
-		require.Equal(t, 1, interceptors.CacheCount())
-		require.NoError(t, cc.Close())
-	}()
-	require.Eventually(t, func() bool {
-		runtime.GC()
-		return interceptors.CacheCount() == 0
-	}, 10*time.Second, time.Millisecond)
 }

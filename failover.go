@@ -233,8 +233,10 @@ type hop struct {
 	pick outlier.Pick
 }
 
-// pick chooses an instance for an attempt that was admitted.
-func (w *walk) pick(a *Attempt) {
+// pick chooses an instance for an attempt that was admitted. Should a hook of theirs
+// panic, the attempt is given up unsent.
+func (c *Call) pick(ctx context.Context, a *Attempt) {
+	w := c.walk
 	set := w.list[w.at].Instances
 	if set == nil {
 		return
@@ -242,7 +244,10 @@ func (w *walk) pick(a *Attempt) {
 	if a.hop == nil {
 		a.hop = new(hop)
 	}
+	told := false
+	defer a.giveUpUnless(ctx, &told)
 	a.hop.pick.TakeAt(set, w.instance, mono.Now())
+	told = true
 	w.instance = a.hop.pick.Index()
 }
 

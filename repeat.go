@@ -33,6 +33,7 @@ func (c *Call) next(ctx context.Context, res *call.Result, prepare func(context.
 		res = &end
 		switch next {
 		case toUpstream:
+			c.sent = c.sent || !end.NotSent
 			return true
 		case callOver:
 			c.tellRefused(ctx)
@@ -40,9 +41,11 @@ func (c *Call) next(ctx context.Context, res *call.Result, prepare func(context.
 		}
 	}
 	if !c.admitted {
-		c.attempts--
-		if c.attempts > 0 {
-			c.bucket.ReturnAt(mono.Now()) // the token of a repeat that is not made
+		if c.walk == nil || !c.walk.real { // else the round was made, if not to its end
+			c.attempts--
+			if c.attempts > 0 {
+				c.bucket.ReturnAt(mono.Now()) // the token of a repeat that is not made
+			}
 		}
 		if c.attempts > 0 && res.Class == call.Refused {
 			c.stopped = res.Err // the call ends with its last real result

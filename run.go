@@ -110,7 +110,7 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool, refusal *call.Re
 		}
 	}
 	if c.walk != nil {
-		c.walk.pick(a)
+		c.pick(ctx, a)
 	}
 	if c.Watched() {
 		bounded = c.watch(bounded, a)

@@ -91,7 +91,6 @@ type Pick struct {
 // the least in flight, in turn where several have equally little. avoid is the index
 // of one that is picked only if there is no other, -1 for none. p is the zero Pick.
 func (p *Pick) TakeAt(s *Set, avoid int, now mono.Instant) {
-	p.set = s
 	for usable, surplus := s.usable(now); usable|surplus != 0; {
 		p.index = s.choose(usable|surplus, avoid)
 		this := uint64(1) << p.index
@@ -108,6 +107,7 @@ func (p *Pick) TakeAt(s *Set, avoid int, now mono.Instant) {
 		}
 		break
 	}
+	p.set = s // not before: a hook may panic, and p is none then
 	s.members[p.index].inFlight.Add(1)
 }
 

@@ -20,7 +20,7 @@ func (k *Kit) takeBreakers(l, old *level, d *draft) {
 		return
 	}
 	l.breakers = old.breakers
-	if l.breaker == old.breaker {
+	if l.breaker == old.breaker && l.probeTimeout == old.probeTimeout { // which another layer may set
 		return
 	}
 	switch {

@@ -566,3 +566,22 @@ func TestC2_EachProtocolHasItsTable(t *testing.T) {
 	require.ErrorContains(t, err, `Methods[""]: is too quiet`)
 	require.Equal(t, []string{"…b"}, quiet.Table().Keys())
 }
+
+// B7, C2: a probe's lease that follows Attempt follows it through an update, also
+// where the breaker is the standard one and so not itself another.
+func TestB7_AnUpdatedAttemptIsTheProbesLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := holdfast.Policy{Retry: retry.Off(), Timeout: &timeout.Limits{Attempt: time.Second}}
+		k := newKit(t, p)
+		for range 10 {
+			_, _ = do(t.Context(), k, read, answers(down))
+		}
+		_, err := do(t.Context(), k, read, answers(ok))
+		require.ErrorIs(t, err, breaker.ErrOpen)
+		p.Timeout = &timeout.Limits{Attempt: 5 * time.Second}
+		update(t, k, p)
+		time.Sleep(time.Minute)
+		_, err = do(t.Context(), k, read, answers(after(3*time.Second, ok)))
+		require.NoError(t, err)
+	})
+}

@@ -150,8 +150,9 @@ func (c *Call) CallEnd(err error) CallEnd {
 // [Call.Unwound].
 func (c *Call) Return(ctx context.Context, err error) {
 	if c.followed() {
-		c.ReturnAs(ctx, c.CallEnd(err))
-		c.counted = true
+		end, counted := c.CallEnd(err), c.counted
+		c.counted = true // also if a hook panics
+		c.returnAs(ctx, end, counted)
 	}
 }
 
@@ -160,8 +161,10 @@ func (c *Call) followed() bool { return c.tally != nil || c.told != nil || c.hoo
 
 // ReturnAs is Return for a call whose end is not to be read from c, because
 // another goroutine may be at it.
-func (c *Call) ReturnAs(ctx context.Context, end CallEnd) {
-	if c.tally != nil && !c.counted {
+func (c *Call) ReturnAs(ctx context.Context, end CallEnd) { c.returnAs(ctx, end, c.counted) }
+
+func (c *Call) returnAs(ctx context.Context, end CallEnd, counted bool) {
+	if c.tally != nil && !counted {
 		c.tally.calls[slot(end.Result.Class)].Add()
 	}
 	if c.tally != nil && end.Fallback {

@@ -163,6 +163,7 @@ func TestO1_APanickingHookLeavesNoBody(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k, err := holdfast.New(holdfast.Config{Default: quick(), Hooks: hooks})
 				require.NoError(t, err)
+				k.Count()
 				answer := &opaque{Reader: http.NoBody}
 				transport := httpmw.NewTransport(roundTrip(func(req *http.Request) (*http.Response, error) {
 					req.Body.Close()
@@ -179,6 +180,15 @@ func TestO1_APanickingHookLeavesNoBody(t *testing.T) {
 				}
 				for _, b := range k.Bulkheads() {
 					require.Zero(t, b.InUse())
+				}
+				counted := uint64(0)
+				for _, tally := range k.Tallies() {
+					for c := call.OK; c.Valid(); c++ {
+						counted += tally.Calls(c)
+					}
+				}
+				if name != "call" { // else it has not begun
+					require.EqualValues(t, 1, counted)
 				}
 			})
 		})

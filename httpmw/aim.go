@@ -69,8 +69,10 @@ func (f *failover) strip(head http.Header, i int) {
 	if f.upstreams[i].trusted {
 		return
 	}
-	for _, name := range f.secret {
-		delete(head, name)
+	for name := range head {
+		if slices.Contains(f.secret, http.CanonicalHeaderKey(name)) {
+			delete(head, name)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // hasKey reports whether the request carries an idempotency key, by the rule of
 // net/http itself.
 func hasKey(h http.Header) bool {
-	return len(h["Idempotency-Key"]) > 0 || len(h["X-Idempotency-Key"]) > 0
+	return has(h, "Idempotency-Key") || has(h, "X-Idempotency-Key")
 }
 
 // ofResponse classifies an answer by its status.

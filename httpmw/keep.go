@@ -30,6 +30,7 @@ func (t *Transport) keepFor(c *holdfast.Call, req *http.Request) *keep {
 	if s == nil {
 		return nil
 	}
+	req = spelled(req)
 	k := &keep{transport: t, policy: s, req: req}
 	if !k.identify(c.Info(), methodOf(req), t.hasCredentials(req.URL, req.Header)) {
 		return nil
@@ -177,6 +178,7 @@ func (k *keep) take(ctx context.Context, a *answer, class call.Class) {
 // changed reports whether an attempt hook has put into the request what decides
 // about the answer: what the caller's own says of it does not hold then.
 func (k *keep) changed(sent http.Header, names []string) bool {
+	sent = canonical(sent)
 	if k.shared {
 		names = append(slices.Clip(names), k.transport.options.credentials()...)
 	}
@@ -236,7 +238,7 @@ func (x *exchange) forget(ctx context.Context) {
 		return
 	}
 	for _, method := range [...]string{http.MethodGet, http.MethodHead} {
-		read := *x.req
+		read := *spelled(x.req)
 		read.Method, read.Body, read.GetBody = method, nil, nil
 		m, name := find(t.binding, &read)
 		k := &keep{transport: t, policy: m.Stale(), req: &read}

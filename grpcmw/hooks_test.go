@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/retry"
 )
@@ -229,4 +230,25 @@ func TestO1_APanickingHookEndsTheStream(t *testing.T) {
 			})
 		})
 	}
+}
+
+// B1: an Identity that panics ends the call for those who watch it.
+func TestB1_APanickingIdentityEndsTheCall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, l := play(t, say("x")), &ledger{}
+		p := with(oneAttempt)
+		p.Safety = call.ReadOnly
+		p.Fallback = &fallback.Policy{Stale: &fallback.Stale{
+			Store: newStore(t), Identity: func(context.Context, fallback.Request) string { panic("boom") },
+		}}
+		k := l.kit(t, p)
+		cc := s.connect(t, k)
+		require.PanicsWithValue(t, "boom", func() {
+			_ = cc.Invoke(t.Context(), readMethod, wrapperspb.String("x"), new(wrapperspb.StringValue))
+		})
+		require.Equal(t, []string{"call over: server_fault after 0, error false"}, l.take())
+		for _, tally := range k.Tallies() {
+			require.EqualValues(t, 1, tally.Calls(call.ServerFault))
+		}
+	})
 }

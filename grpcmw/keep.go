@@ -40,6 +40,19 @@ func (i *Interceptors) keepFor(ctx context.Context, c *holdfast.Call, cc *grpc.C
 	if s == nil {
 		return nil
 	}
+	returned := false
+	defer func() {
+		if !returned { // Identity has panicked: the call ends here
+			c.Unwound()
+		}
+	}()
+	k := i.keepBy(ctx, s, c, cc, req, reply, options)
+	returned = true
+	return k
+}
+
+// keepBy is keepFor for a call with a policy.
+func (i *Interceptors) keepBy(ctx context.Context, s *fallback.Stale, c *holdfast.Call, cc *grpc.ClientConn, req, reply any, options *callOptions) *keep {
 	q, p, ok := messages(req, reply)
 	if !ok {
 		return nil // what other codecs carry has no bytes here
@@ -88,7 +101,8 @@ func (k *keep) find(ctx context.Context, info call.Info, req proto.Message, opti
 func hasCredentials(md metadata.MD) bool {
 	for key := range md {
 		switch strings.TrimSuffix(key, "-bin") {
-		case "authorization", "cookie", "proxy-authorization":
+		case "authorization", "proxy-authorization", "cookie", "cookie2",
+			"api-key", "x-api-key", "x-auth-token", "x-csrf-token", "x-goog-api-key", "x-amz-security-token":
 			return true
 		}
 	}

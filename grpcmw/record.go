@@ -47,9 +47,10 @@ func newRecord(kit *Interceptors, method string, options callOptions) *record {
 // the caller of header, trailer and peer.
 func (r *record) ownTargets() bool { return r.call.MayRetry() }
 
-// concludeWith ends the call with the end of an attempt.
+// concludeWith ends the call with the end of an attempt. It does not ask the call,
+// which may be moving on to another upstream on another goroutine.
 func (r *record) concludeWith(res call.Result) {
-	r.conclude(holdfast.CallEnd{Info: r.call.Info(), Result: res, Attempts: int(r.attempts.Load()), Err: res.Err})
+	r.conclude(holdfast.CallEnd{Info: r.now.Load().info, Result: res, Attempts: int(r.attempts.Load()), Err: res.Err})
 }
 
 // conclude ends the call, once. end.Err is what the caller is to see of it.

@@ -41,7 +41,7 @@ func (s *stream) next(res call.Result) bool {
 			res = refusal
 			continue
 		}
-		t.held = held
+		t.held, t.info = held, r.call.Info()
 		r.call.WatchIdle(&t.attempt, false)
 		r.now.Store(t)
 		opened := false

@@ -36,6 +36,7 @@ func TestD062_NoReplyCrossesIdentities(t *testing.T) {
 		}{
 			"authorization":   {ctx: as(t.Context(), "A")},
 			"cookie":          {ctx: metadata.AppendToOutgoingContext(t.Context(), "Cookie", "A")},
+			"API key":         {ctx: metadata.AppendToOutgoingContext(t.Context(), "X-Goog-Api-Key", "A")},
 			"binary":          {ctx: metadata.AppendToOutgoingContext(t.Context(), "authorization-bin", "A")},
 			"per-RPC":         {ctx: t.Context(), opts: []grpc.CallOption{grpc.PerRPCCredentials(creds{})}},
 			"other authority": {ctx: t.Context(), opts: []grpc.CallOption{grpc.CallAuthority("other")}},

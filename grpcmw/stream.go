@@ -46,6 +46,7 @@ func (i *Interceptors) begin(ctx context.Context, desc *grpc.StreamDesc, way rep
 		return nil, err
 	}
 	begun = true
+	r.first.info = r.call.Info()
 	s := &stream{record: r, desc: desc, repeat: way}
 	s.changing.free.L, s.reading.free.L = &s.changing.mu, &s.reading.mu
 	r.enter()

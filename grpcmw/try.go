@@ -19,6 +19,7 @@ import (
 // the context ends or the connection is closed, or the collector.
 type try struct {
 	record  *record
+	info    call.Info         // the call's, at the upstream that it is for
 	held    context.Context   // the attempt's
 	stream  grpc.ClientStream // unopened until it is open
 	attempt holdfast.Attempt

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/examples/internal/shop"
 	"github.com/holdfast-go/holdfast/examples/internal/shop/shopv1"
 	"github.com/holdfast-go/holdfast/grpcmw"
@@ -35,14 +36,10 @@ type subject struct {
 	stop func()
 }
 
-// dialOptions is all that the kit changes about a gRPC client.
-func dialOptions(withKit bool) ([]grpc.DialOption, error) {
-	if !withKit {
+// dialOptions is all that the kit changes about a gRPC client. Nil is none.
+func dialOptions(kit *holdfast.Kit) ([]grpc.DialOption, error) {
+	if kit == nil {
 		return nil, nil
-	}
-	kit, err := grpcKit()
-	if err != nil {
-		return nil, err
 	}
 	interceptors, err := grpcmw.New(kit)
 	if err != nil {
@@ -51,21 +48,17 @@ func dialOptions(withKit bool) ([]grpc.DialOption, error) {
 	return interceptors.DialOptions(), nil
 }
 
-// transport is all that the kit changes about an HTTP client.
-func transport(base http.RoundTripper, withKit bool) (http.RoundTripper, error) {
-	if !withKit {
+// transport is all that the kit changes about an HTTP client. Nil is none.
+func transport(base http.RoundTripper, kit *holdfast.Kit) (http.RoundTripper, error) {
+	if kit == nil {
 		return base, nil
-	}
-	kit, err := httpKit()
-	if err != nil {
-		return nil, err
 	}
 	return httpmw.New(base, kit)
 }
 
 // startGRPC starts the shop over gRPC, and a client of it.
-func startGRPC(withKit bool) (*subject, error) {
-	options, err := dialOptions(withKit)
+func startGRPC(kit *holdfast.Kit) (*subject, error) {
+	options, err := dialOptions(kit)
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +77,8 @@ func startGRPC(withKit bool) (*subject, error) {
 }
 
 // startHTTP starts the shop over HTTP, and a client of it.
-func startHTTP(withKit bool) (*subject, error) {
-	base, err := transport(&http.Transport{MaxIdleConnsPerHost: full.workers}, withKit)
+func startHTTP(kit *holdfast.Kit) (*subject, error) {
+	base, err := transport(&http.Transport{MaxIdleConnsPerHost: full.workers}, kit)
 	if err != nil {
 		return nil, err
 	}

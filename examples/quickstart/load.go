@@ -39,14 +39,22 @@ type course struct {
 
 func newCourse(p plan) *course { return &course{plan: p, strip: newStrip(p.total())} }
 
+// starter starts a server, and a client of it that is bare or has a kit.
+type starter func(kit *holdfast.Kit) (*subject, error)
+
 // run starts a server with its client, and lets the workers call while the
 // server goes through the phases of the plan.
-func (c *course) run(ctx context.Context, start func(withKit bool) (*subject, error), withKit bool) error {
-	s, err := start(withKit)
+func (c *course) run(ctx context.Context, start starter, kit *holdfast.Kit) error {
+	s, err := start(kit)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
+	return c.with(ctx, s)
+}
+
+// with is run for a server that has been started.
+func (c *course) with(ctx context.Context, s *subject) error {
 	// The first call makes the connection. It must succeed, or the figures
 	// would speak of something else.
 	if err := s.call(ctx, look); err != nil {

@@ -9,6 +9,10 @@
 //	go run ./examples/quickstart          half a minute
 //	go run ./examples/quickstart -short   nine seconds
 //	go run ./examples/quickstart -json    the figures as one JSON object
+//	go run ./examples/quickstart -page 127.0.0.1:8090
+//
+// The last serves the operations page while the client with the kit goes through
+// one outage after another, until it is interrupted.
 //
 // policies.go and clients.go are the part to copy; the rest is load and
 // bookkeeping.
@@ -24,6 +28,8 @@ import (
 	"os/signal"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // plan is the course of one run.
@@ -56,12 +62,16 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) error {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	quick := flags.Bool("short", false, "run through a shorter outage, in nine seconds")
+	page := flags.String("page", "", "serve the operations page at this address, and have one outage after another with the kit until interrupted")
 	asJSON := flags.Bool("json", false, "print the figures as one JSON object and nothing else")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *page != "" {
+		return operate(ctx, *page, full, stderr)
 	}
 	p := full
 	if *quick {
@@ -93,7 +103,14 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) error {
 // and returns the runs by the wire's name.
 func through(ctx context.Context, p plan, kind string, screen io.Writer) (map[string]*course, error) {
 	courses := map[string]*course{"http": newCourse(p), "grpc": newCourse(p)}
-	starts := map[string]func(withKit bool) (*subject, error){"http": startHTTP, "grpc": startGRPC}
+	starts := map[string]starter{"http": startHTTP, "grpc": startGRPC}
+	var kits map[string]*holdfast.Kit // none for the bare client
+	if kind == "kit" {
+		var err error
+		if kits, err = bothKits(); err != nil {
+			return nil, err
+		}
+	}
 
 	var (
 		wires sync.WaitGroup
@@ -103,7 +120,7 @@ func through(ctx context.Context, p plan, kind string, screen io.Writer) (map[st
 	stopDrawing := draw(screen, kind, p, courses)
 	for wire, start := range starts {
 		wires.Go(func() {
-			err := courses[wire].run(ctx, start, kind == "kit")
+			err := courses[wire].run(ctx, start, kits[wire])
 			mu.Lock()
 			defer mu.Unlock()
 			errs = errors.Join(errs, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/examples/internal/shop"
@@ -23,9 +24,9 @@ import (
 
 // The wires in memory, for the same clients and policies.
 
-func memGRPC(t *testing.T) func(bool) (*subject, error) {
-	return func(withKit bool) (*subject, error) {
-		options, err := dialOptions(withKit)
+func memGRPC(t *testing.T) starter {
+	return func(kit *holdfast.Kit) (*subject, error) {
+		options, err := dialOptions(kit)
 		if err != nil {
 			return nil, err
 		}
@@ -35,11 +36,11 @@ func memGRPC(t *testing.T) func(bool) (*subject, error) {
 	}
 }
 
-func memHTTP(t *testing.T) func(bool) (*subject, error) {
-	return func(withKit bool) (*subject, error) {
+func memHTTP(t *testing.T) starter {
+	return func(kit *holdfast.Kit) (*subject, error) {
 		server := shop.NewHTTP(shop.NewCatalog())
 		wire := memnet.Start(t, memnet.HTTP1, server)
-		base, err := transport(wire.Transport, withKit)
+		base, err := transport(wire.Transport, kit)
 		if err != nil {
 			return nil, err
 		}
@@ -48,23 +49,30 @@ func memHTTP(t *testing.T) func(bool) (*subject, error) {
 	}
 }
 
+func kitFor(t *testing.T, wire string) *holdfast.Kit {
+	t.Helper()
+	kits, err := bothKits()
+	require.NoError(t, err)
+	return kits[wire]
+}
+
 // What the program promises of the kit, in virtual time.
 func TestTheKitKeepsItsPromise(t *testing.T) {
 	p := short
 	p.think *= 2 // half the calls, to be kind to the race detector
 	p.healthy, p.healed = 100*time.Millisecond, 1300*time.Millisecond
-	for wire, start := range map[string]func(*testing.T) func(bool) (*subject, error){"http": memHTTP, "grpc": memGRPC} {
+	for wire, start := range map[string]func(*testing.T) starter{"http": memHTTP, "grpc": memGRPC} {
 		t.Run(wire, func(t *testing.T) {
 			var bare, kit figures
 			synctest.Test(t, func(t *testing.T) {
 				c := newCourse(p)
-				require.NoError(t, c.run(t.Context(), start(t), false))
+				require.NoError(t, c.run(t.Context(), start(t), nil))
 				bare = c.figures()
 			})
 			var sound []sample
 			synctest.Test(t, func(t *testing.T) {
 				c := newCourse(p)
-				require.NoError(t, c.run(t.Context(), start(t), true))
+				require.NoError(t, c.run(t.Context(), start(t), kitFor(t, wire)))
 				kit = c.figures()
 				for _, s := range c.samples {
 					if s.end < c.silenced && s.outcome != ok {
@@ -94,7 +102,7 @@ func TestARunThatIsInterruptedEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), short.healthy+time.Second)
 		defer cancel()
 		began := time.Now()
-		err := newCourse(short).run(ctx, memHTTP(t), true)
+		err := newCourse(short).run(ctx, memHTTP(t), kitFor(t, "http"))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, short.healthy+time.Second, time.Since(began))
 	})
@@ -102,12 +110,12 @@ func TestARunThatIsInterruptedEnds(t *testing.T) {
 
 func TestAServerThatIsNotThereIsAnError(t *testing.T) {
 	boom := errors.New("no port is free")
-	err := newCourse(short).run(t.Context(), func(bool) (*subject, error) { return nil, boom }, true)
+	err := newCourse(short).run(t.Context(), func(*holdfast.Kit) (*subject, error) { return nil, boom }, nil)
 	require.ErrorIs(t, err, boom)
 
 	stopped := false
 	dead := &subject{new(shop.Gate), func(context.Context, request) error { return boom }, func() { stopped = true }}
-	err = newCourse(short).run(t.Context(), func(bool) (*subject, error) { return dead, nil }, true)
+	err = newCourse(short).run(t.Context(), func(*holdfast.Kit) (*subject, error) { return dead, nil }, nil)
 	require.ErrorIs(t, err, boom)
 	require.True(t, stopped)
 }

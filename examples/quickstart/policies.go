@@ -55,10 +55,20 @@ var order = holdfast.Policy{
 	Timeout: &timeout.Limits{Total: callTimeout, Attempt: callTimeout},
 }
 
+// bothKits returns a kit for each wire.
+func bothKits() (map[string]*holdfast.Kit, error) {
+	overGRPC, err := grpcKit()
+	if err != nil {
+		return nil, err
+	}
+	overHTTP, err := httpKit()
+	return map[string]*holdfast.Kit{"grpc": overGRPC, "http": overHTTP}, err
+}
+
 // grpcKit is the kit for the shop over gRPC.
 func grpcKit() (*holdfast.Kit, error) {
 	return holdfast.New(holdfast.Config{
-		Name:    "shop",
+		Name:    "shop-grpc",
 		Default: protection(),
 		Methods: map[string]holdfast.Policy{
 			"/shop.v1.Catalog/GetItem":    lookup,
@@ -70,7 +80,7 @@ func grpcKit() (*holdfast.Kit, error) {
 // httpKit is the kit for the shop over HTTP.
 func httpKit() (*holdfast.Kit, error) {
 	return holdfast.New(holdfast.Config{
-		Name:    "shop",
+		Name:    "shop-http",
 		Default: protection(),
 		Methods: map[string]holdfast.Policy{
 			"GET /items/{id}": lookup,

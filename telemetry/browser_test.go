@@ -1,0 +1,231 @@
+package telemetry_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/telemetry"
+)
+
+// browser starts headless Chromium. Where there is none the test is skipped, but
+// not if HOLDFAST_REQUIRE_CHROMIUM is set.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
+		if os.Getenv("HOLDFAST_REQUIRE_CHROMIUM") != "" {
+			t.Fatal("HOLDFAST_REQUIRE_CHROMIUM is set, and there is no Chromium; apt-get install --no-install-recommends chromium")
+		}
+		t.Skip("no Chromium: apt-get install --no-install-recommends chromium")
+	}
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))...)
+	t.Cleanup(stop)
+	ctx, cancel := chromedp.NewContext(alloc)
+	t.Cleanup(cancel)
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx) })
+	require.NoError(t, chromedp.Do(ctx))                     // without a limit: that would be the browser's
+	limited, done := context.WithTimeout(ctx, 4*time.Minute) // for a machine that has much else to do
+	t.Cleanup(done)
+	return limited
+}
+
+// serve serves a page until the end of the test. It is closed first, or the server
+// would wait for the browser.
+func serve(t *testing.T, page *telemetry.Operations) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(page)
+	t.Cleanup(server.Close)
+	t.Cleanup(page.Close)
+	return server
+}
+
+func poll(t *testing.T, ctx context.Context, expression string) {
+	t.Helper()
+	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute)))
+	require.NoError(t, err, expression)
+}
+
+func text(t *testing.T, ctx context.Context, selector string) string {
+	t.Helper()
+	found, err := chromedp.Run(ctx, chromedp.Text(selector))
+	require.NoError(t, err, selector)
+	return found
+}
+
+// One browser serves all of them: to start it is what takes time.
+func TestThePageInChromium(t *testing.T) {
+	ctx := browser(t)
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, context.Context)
+	}{
+		{"it shows an opening live", showsAnOpeningLive},
+		{"an operator isolates a breaker", anOperatorIsolates},
+		{"a cross-site post is refused", aCrossSitePostIsRefused},
+		{"in every shape", inEveryShape},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, ctx) })
+	}
+}
+
+// The page shows an opening when it happens, without being loaded again; what the
+// reader has opened and what an operator types is left as it is.
+func showsAnOpeningLive(t *testing.T, ctx context.Context) {
+	p := quick()
+	p.Breaker.Cooldown = time.Hour
+	k := newKit(t, "shop", p)
+	require.NoError(t, do(t.Context(), k, read, nil))
+	page := telemetry.Page(k).Control(func(*http.Request) (string, error) { return "ana", nil })
+	server := serve(t, page)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(server.URL)))
+	require.Equal(t, "The breaker is closed.", text(t, ctx, "h1"))
+	poll(t, ctx, `document.body.className === "connected"`)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(`details.policy summary`)))
+	_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`window.sameDocument = true`))
+	require.NoError(t, err)
+
+	open(t, k, read)
+	poll(t, ctx, `document.querySelector("h1").textContent === "The breaker is not closed."`)
+	poll(t, ctx, `document.querySelector("article.open .badge")?.textContent === "open"`)
+	poll(t, ctx, `document.title === "(1) holdfast"`)
+	poll(t, ctx, `window.sameDocument && document.querySelector("details.policy").open`)
+
+	require.NoError(t, chromedp.Do(ctx, chromedp.SendKeys(`article input[name=reason]`, "half a rea")))
+	for _, b := range k.Breakers() {
+		b.Reset()
+	}
+	poll(t, ctx, `document.querySelector("h1").textContent === "The breaker is closed."`)
+	for range 5 {
+		require.Error(t, do(t.Context(), k, read, errDown))
+	}
+	poll(t, ctx, `document.querySelector("h1").textContent === "The breaker is not closed."`)
+}
+
+// An operator isolates a breaker, and lets it go again.
+func anOperatorIsolates(t *testing.T, ctx context.Context) {
+	k := newKit(t, "shop", quick())
+	require.NoError(t, do(t.Context(), k, read, nil))
+	page := telemetry.Page(k).Control(func(*http.Request) (string, error) { return "ana", nil })
+	server := serve(t, page)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(server.URL)))
+	poll(t, ctx, `document.body.className === "connected"`)
+	require.NoError(t, chromedp.Do(ctx,
+		chromedp.Click(`li.row details.do summary`),
+		chromedp.SendKeys(`li.row input[name=reason]`, "database <moves>"),
+		chromedp.Click(`li.row button.force_open`),
+		chromedp.WaitVisible(`article.forced_open`)))
+	require.Equal(t, "“ana: database <moves>”", text(t, ctx, "article .note"))
+	require.ErrorIs(t, do(t.Context(), k, read, nil), breaker.ErrOpen)
+	require.NoError(t, chromedp.Do(ctx, chromedp.Click(`article button.reset`), chromedp.WaitNotPresent(`article.forced_open`)))
+	require.NoError(t, do(t.Context(), k, read, nil))
+}
+
+// A form on another site, or on another port of this one, does not reach a breaker.
+func aCrossSitePostIsRefused(t *testing.T, ctx context.Context) {
+	k := newKit(t, "shop", quick())
+	require.NoError(t, do(t.Context(), k, read, nil))
+	var asked atomic.Int32 // whether a post may be
+	page := telemetry.Page(k).Control(func(r *http.Request) (string, error) {
+		if r.Method == http.MethodPost {
+			asked.Add(1)
+		}
+		return "ana", nil
+	})
+	server := serve(t, page)
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte(`<form method="post" action="` + server.URL + `"><input name="kit" value="0"><input name="breaker" value="db">` +
+			`<input name="reason" value="mischief"><button name="action" value="force_open">win</button></form>`))
+	}))
+	defer evil.Close()
+	port, err := url.Parse(evil.URL)
+	require.NoError(t, err)
+	for _, from := range []string{evil.URL, "http://localhost:" + port.Port()} { // same-site, and cross-site
+		require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(from), chromedp.Click("button")))
+		// The poll would end with the document that it began in.
+		require.Eventually(t, func() bool {
+			answer, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.textContent`))
+			return err == nil && strings.Contains(answer, "from another site is refused")
+		}, time.Minute, 20*time.Millisecond)
+	}
+	require.Zero(t, asked.Load(), "nobody is asked who is not from here")
+	require.NoError(t, do(t.Context(), k, read, nil))
+}
+
+// What the browser has to say against the page: nothing, in any shape of it. With
+// HOLDFAST_SCREENSHOTS naming a folder the pictures are kept.
+func inEveryShape(t *testing.T, ctx context.Context) {
+	s := newStage(t)
+	s.page.Control(func(r *http.Request) (string, error) {
+		if r.URL.Query().Has("operator") {
+			return "ana", nil
+		}
+		return "", errors.New("reader")
+	})
+	server := serve(t, s.page)
+	complaints := make(chan string, 100)
+	go func() {
+		for message, err := range chromedp.Console(ctx) {
+			if err != nil {
+				return
+			}
+			complaints <- message.Text
+		}
+	}()
+	for _, shape := range []struct {
+		name, query, scheme string
+		width, height       int64
+	}{
+		{"light", "", "light", 1240, 900},
+		{"dark", "", "dark", 1240, 900},
+		{"narrow", "", "light", 360, 740},
+		{"narrow-dark", "?operator", "dark", 360, 740},
+		{"operator", "?operator", "light", 1240, 900},
+	} {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: shape.scheme}},
+		})
+		require.NoError(t, err)
+		require.NoError(t, chromedp.Do(ctx, chromedp.EmulateViewport(shape.width, shape.height), chromedp.Navigate(server.URL+"/"+shape.query)))
+		poll(t, ctx, `document.body.className === "connected"`)
+		fits, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.documentElement.scrollWidth <= innerWidth`))
+		require.NoError(t, err)
+		require.True(t, fits, "%s: it scrolls sideways", shape.name)
+		forms, err := chromedp.Run(ctx, chromedp.Evaluate[int](`document.querySelectorAll("form.act").length`))
+		require.NoError(t, err)
+		require.Equal(t, strings.Contains(shape.query, "operator"), forms > 0)
+		if dir := os.Getenv("HOLDFAST_SCREENSHOTS"); dir != "" {
+			whole, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "page-"+shape.name+".png"), whole, 0o644))
+			top, err := chromedp.Run(ctx, chromedp.CaptureScreenshot())
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "top-"+shape.name+".png"), top, 0o644))
+		}
+	}
+	select {
+	case complaint := <-complaints:
+		t.Fatal("the console says: ", complaint)
+	default:
+	}
+}

@@ -66,10 +66,14 @@ func serve(t *testing.T, page *telemetry.Operations) *httptest.Server {
 	return server
 }
 
+// poll waits until an expression is true in the document of that moment, which may
+// be another from one moment to the next.
 func poll(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(time.Minute)))
-	require.NoError(t, err, expression)
+	require.Eventually(t, func() bool {
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`Boolean(`+expression+`)`))
+		return err == nil && is
+	}, time.Minute, 20*time.Millisecond, expression)
 }
 
 // text and press go by what the page has at that moment: a node found before may
@@ -188,11 +192,7 @@ func aCrossSitePostIsRefused(t *testing.T, ctx context.Context) {
 	require.NoError(t, err)
 	for _, from := range []string{evil.URL, "http://localhost:" + port.Port()} { // same-site, and cross-site
 		require.NoError(t, chromedp.Do(ctx, chromedp.Navigate(from), chromedp.Click("button")))
-		// The poll would end with the document that it began in.
-		require.Eventually(t, func() bool {
-			answer, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.textContent`))
-			return err == nil && strings.Contains(answer, "from another site is refused")
-		}, time.Minute, 20*time.Millisecond)
+		poll(t, ctx, `document.body.textContent.includes("from another site is refused")`)
 	}
 	require.Zero(t, asked.Load(), "nobody is asked who is not from here")
 	require.NoError(t, do(t.Context(), k, read, nil))
@@ -252,6 +252,7 @@ func TestPictures(t *testing.T) {
 		t.Skip("HOLDFAST_SCREENSHOTS names no folder")
 	}
 	s := newStage(t)
+	time.Sleep(4 * time.Second) // of the outage, so that there is something to see
 	moment := get(t, s.page, "/")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

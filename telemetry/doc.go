@@ -32,6 +32,9 @@
 //	holdfast.bulkhead.in_use      up-down  kit, bulkhead          permits
 //	holdfast.bulkhead.waiting     up-down  kit, bulkhead          attempts in the queue
 //	holdfast.bulkhead.limit       up-down  kit, bulkhead          permits there are, as an adaptive limit has it
+//	holdfast.store.answering      up-down  kit                    1 while the shared store answers
+//	holdfast.store.failures       counter  kit                    commands to it that failed
+//	holdfast.store.probes         counter  kit, outcome           those who asked it for a probe: granted, held_elsewhere, unasked (it was silent)
 //	holdfast.budget.tokens        up-down  kit, budget            repeats that the budget allows now
 //
 // Where Metrics.Durations asks for them:
@@ -39,6 +42,8 @@
 //	holdfast.call.duration           histogram, s  kit, method, result  to the call's return; in HTTP to the headers
 //	holdfast.attempt.duration        histogram, s  kit, method, result  without the wait for a permit; not of streams
 //	holdfast.bulkhead.wait.duration  histogram, s  kit, method, result  "ok", or "refused" if no permit came
+//
+//	holdfast.fallback.age            histogram, s  kit, method, result  of stale answers; result is "stale"
 //
 // States are closed, open, half_open, forced_open and disabled. A breaker that has
 // always been closed is reported in that state alone; one that is no longer there,

@@ -13,14 +13,18 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fallback"
 )
 
 // durations are the histograms.
-type durations struct{ call, attempt, wait metric.Float64Histogram }
+type durations struct{ call, attempt, wait, age metric.Float64Histogram }
 
 // bounds are those of the histograms, in seconds: from a tenth of a millisecond, as
 // long as a call within a data centre may take.
 var bounds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+// ageBounds are those of stale answers' age, in seconds.
+var ageBounds = []float64{.1, 1, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400}
 
 func newDurations(meter metric.Meter) (*durations, error) {
 	d := &durations{}
@@ -32,9 +36,14 @@ func newDurations(meter metric.Meter) (*durations, error) {
 		{&d.call, "holdfast.call.duration", "Time to a call's return to its caller."},
 		{&d.attempt, "holdfast.attempt.duration", "Time of an attempt, without its wait for a permit."},
 		{&d.wait, "holdfast.bulkhead.wait.duration", "Time in a bulkhead's queue."},
+		{&d.age, "holdfast.fallback.age", "Age of stale answers."},
 	} {
+		within := bounds
+		if h.to == &d.age {
+			within = ageBounds
+		}
 		made, err := meter.Float64Histogram(h.name, metric.WithUnit("s"), metric.WithDescription(h.what),
-			metric.WithExplicitBucketBoundaries(bounds...))
+			metric.WithExplicitBucketBoundaries(within...))
 		*h.to, errs = made, append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -56,6 +65,11 @@ func (d *durations) hooks(k *holdfast.Kit) holdfast.Hooks {
 		},
 		Tried: func(ctx context.Context, t holdfast.Tried) {
 			record(ctx, d.attempt, t.Took, t.Info.Method, t.Result.Class.String())
+		},
+		Fallback: func(ctx context.Context, f holdfast.Fallback) {
+			if f.Kind == fallback.KindStale && f.Err == nil {
+				record(ctx, d.age, f.Age, f.Info.Method, "stale")
+			}
 		},
 		Queued: func(ctx context.Context, q holdfast.Queued) {
 			result := "ok"

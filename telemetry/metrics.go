@@ -114,6 +114,8 @@ type instruments struct {
 	fallbacks                          metric.Int64ObservableCounter
 	inUse, waiting, limit              metric.Int64ObservableUpDownCounter
 	tokens                             metric.Float64ObservableUpDownCounter
+	storeUp                            metric.Int64ObservableUpDownCounter
+	storeFailures, storeProbes         metric.Int64ObservableCounter
 }
 
 func newInstruments(meter metric.Meter) (*instruments, error) {
@@ -143,6 +145,9 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	upDown(&in.inUse, "holdfast.bulkhead.in_use", "{permit}", "Permits that are out.")
 	upDown(&in.waiting, "holdfast.bulkhead.waiting", "{attempt}", "Attempts in the queue.")
 	upDown(&in.limit, "holdfast.bulkhead.limit", "{permit}", "Permits that there are.")
+	upDown(&in.storeUp, "holdfast.store.answering", "{kit}", "1 while the shared store answers, 0 while breakers go by their own knowledge.")
+	counter(&in.storeFailures, "holdfast.store.failures", "{command}", "Commands to the shared store that failed.")
+	counter(&in.storeProbes, "holdfast.store.probes", "{probe}", "What became of those who asked the shared store for a probe.")
 	tokens, err := meter.Float64ObservableUpDownCounter("holdfast.budget.tokens", metric.WithUnit("{attempt}"),
 		metric.WithDescription("Repeats that the budget allows now."))
 	in.tokens = tokens
@@ -156,6 +161,7 @@ func (in *instruments) all() []metric.Observable {
 	return []metric.Observable{
 		in.state, in.breakers, in.opens, in.probes, in.breakerRefusals, in.calls, in.attempts, in.refusals, in.retries, in.denied,
 		in.hedges, in.hedgesWon, in.fallbacks, in.inUse, in.waiting, in.limit, in.tokens,
+		in.storeUp, in.storeFailures, in.storeProbes,
 	}
 }
 

@@ -61,6 +61,7 @@ func (k *kitSeries) observe(in *instruments, o metric.Observer) {
 	k.observeCalls(in, o)
 	k.observeBulkheads(in, o)
 	k.observeBudgets(in, o)
+	k.observeStore(in, o)
 	for s, round := range k.used {
 		if round != k.round { // its key was evicted
 			delete(k.used, s)
@@ -273,4 +274,22 @@ func (k *kitSeries) observeBudgets(in *instruments, o metric.Observer) {
 	if left < 0 {
 		o.ObserveFloat64(in.tokens, other, k.attrs("budget", otherKey, "", ""))
 	}
+}
+
+// observeStore observes what the kit shares with others, if it does.
+func (k *kitSeries) observeStore(in *instruments, o metric.Observer) {
+	fleet := k.kit.Fleet()
+	if fleet == nil {
+		return
+	}
+	s := fleet.Stats()
+	up := int64(0)
+	if s.Answering {
+		up = 1
+	}
+	o.ObserveInt64(in.storeUp, up, k.attrs("", "", "", ""))
+	o.ObserveInt64(in.storeFailures, int64(s.Failures), k.attrs("", "", "", ""))
+	o.ObserveInt64(in.storeProbes, int64(s.ProbesGranted), k.attrs("", "", "outcome", "granted"))
+	o.ObserveInt64(in.storeProbes, int64(s.ProbesHeld), k.attrs("", "", "outcome", "held_elsewhere"))
+	o.ObserveInt64(in.storeProbes, int64(s.ProbesUnlocked), k.attrs("", "", "outcome", "unasked"))
 }

@@ -31,7 +31,7 @@ func shopPolicy() holdfast.Policy {
 		Retry:   &retry.Policy{MaxAttempts: 2, Backoff: retry.NoWait(), Budget: retry.Budget{Cap: 50, Initial: 30}},
 		Breaker: &breaker.Config{
 			Window: breaker.Window{Span: 10 * time.Second, Buckets: 20}, MinCalls: 20, FailureRate: 0.5, SlowCall: 40 * time.Millisecond,
-			Cooldown: 2 * time.Minute, MaxCooldown: 10 * time.Minute, ProbeTimeout: 30 * time.Second, RampUp: time.Minute, RampFrom: 0.2,
+			Cooldown: 20 * time.Second, MaxCooldown: 10 * time.Minute, ProbeTimeout: 30 * time.Second, RampUp: time.Minute, RampFrom: 0.2,
 		},
 		Bulkhead: &bulkhead.Config{Limit: 20, Queue: 10, MaxWait: time.Minute},
 	}

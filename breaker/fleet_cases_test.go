@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker/breakertest"
 )
 
-// D094.
+// D094, S2: an opening is set if there is none, and joining overwrites nothing.
 func TestD094_JoiningWritesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, store *breakertest.Memory) {
 		a := join(t, store, "a", shared())

@@ -63,7 +63,12 @@ func status(code int, body string) http.HandlerFunc {
 }
 
 // silent answers nothing until the client leaves.
-func silent(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+func silent(_ http.ResponseWriter, r *http.Request) {
+	<-r.Context().Done()
+	// Over TLS a client says that it closes before it does, and would still read an
+	// answer that this brings about.
+	panic(http.ErrAbortHandler)
+}
 
 // quick is a policy whose breaker opens after five failures in a row for a
 // second, with three attempts and a wait of 10 ms between them.

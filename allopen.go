@@ -62,21 +62,25 @@ func (c *Call) refusalOfAll() error {
 
 // force asks the breakers for a probe that is not due yet.
 func (c *Call) force(a *Attempt) error {
-	try := &c.walk.try
-	if !try.begin(c.now) {
+	tries := &c.walk.try
+	try := tries.begin(c.now)
+	if try == 0 {
 		return c.walk.refusal
 	}
 	admitted := false
 	defer func() {
 		if !admitted { // a hook may panic
-			try.end()
+			tries.end(try)
 		}
 	}()
 	if err := a.ticket.ProbeAt(c.breaker, c.outerBreaker, c.now); err != nil {
 		return err
 	}
 	admitted = true
-	a.hop = &hop{try: try}
+	if lease := a.ticket.ProbeLimit(); lease > 0 {
+		tries.lasts(try, a.ticket.BeganAt(c.now).Add(lease))
+	}
+	a.hop = &hop{tries: tries, try: try}
 	return nil
 }
 

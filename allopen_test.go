@@ -1,6 +1,7 @@
 package holdfast_test
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -200,4 +201,45 @@ func TestF6_APanicFreesTheForcedTry(t *testing.T) {
 		require.ErrorIs(t, err, errDown)
 		require.NotEmpty(t, p.took())
 	})
+}
+
+// F6: a forced try that goes on as a stream keeps the next from nobody: it was one
+// until it was answered, or its lease ran out.
+func TestF6_AStreamIsNoForcedTryForEver(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		inBubble(t, func(t *testing.T) {
+			p := closedOff(t, fragile())
+			b, err := p.kit.Bind(namesAsTheyAre)
+			require.NoError(t, err)
+			var c holdfast.Call
+			var a holdfast.Attempt
+			ctx, err := c.Begin(t.Context(), b.Table().Default(), call.Info{Method: "m", Safety: call.ReadOnly}, holdfast.Terms{Stream: true, Upstreams: p.list})
+			require.NoError(t, err)
+			held, res := context.Context(nil), call.Result{}
+			for held == nil {
+				require.True(t, c.Next(ctx, res, nil))
+				held, res = c.OpenHeld(ctx, &a)
+			}
+			require.Equal(t, "A", c.Info().Target)
+			require.NoError(t, a.Opened())
+			_, err = p.call(t.Context())
+			require.True(t, holdfast.Refused(err))
+			if answered {
+				a.Answered()
+			}
+			time.Sleep(time.Minute)
+
+			p.script("A", fault)
+			p.script("B", fault)
+			_, err = p.call(t.Context())
+			require.Error(t, err)
+			time.Sleep(2 * time.Second)
+			p.took()
+			_, err = p.call(t.Context())
+			require.ErrorIs(t, err, errDown)
+			require.Len(t, p.took(), 1, "one forced try")
+			a.Book(ctx, call.Result{Class: call.OK})
+			a.Release()
+		})
+	}
 }

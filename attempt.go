@@ -49,7 +49,7 @@ func (a *Attempt) Probe() bool { return a.ticket.Probe() }
 func (a *Attempt) Answered() {
 	a.ticket.Answered()
 	if a.hop != nil {
-		a.hop.pick.Answered()
+		a.hop.answered()
 	}
 }
 

@@ -229,8 +229,17 @@ func (c *Call) Instance() int { return max(c.walk.instance, 0) }
 
 // hop is what an attempt at one of several upstreams holds beside the rest.
 type hop struct {
-	try  *forcedTry // nil if it is none
-	pick outlier.Pick
+	tries *forcedTry // nil if it is none
+	try   uint64     // which of them
+	pick  outlier.Pick
+}
+
+// answered ends what waits for the answer.
+func (h *hop) answered() {
+	h.pick.Answered()
+	if h.tries != nil {
+		h.tries.end(h.try)
+	}
 }
 
 // pick chooses an instance for an attempt that was admitted. Should a hook of theirs
@@ -255,8 +264,8 @@ func (c *Call) pick(ctx context.Context, a *Attempt) {
 // instance which was left out is still bad is no news of the others.
 func (h *hop) settle(service *breaker.Pair, end breaker.Outcome, now mono.Instant) {
 	defer h.pick.DoneAt(end, now) // also if a hook panics
-	if h.try != nil {
-		h.try.end()
+	if h.tries != nil {
+		h.tries.end(h.try)
 	}
 	if h.pick.Trial() && end.Verdict == breaker.Failure {
 		end.Verdict = breaker.Neutral

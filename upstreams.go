@@ -97,30 +97,46 @@ func (u *Upstreams) String() string {
 }
 
 // forcedTry is the rule for when every upstream is closed off: one attempt is made
-// all the same, at most one at a time and one a second.
+// all the same, at most one at a time and one a second. What is answered, or has had
+// its time as a probe, is no try any more, however long it goes on as a stream.
 type forcedTry struct {
-	mu      sync.Mutex
-	running bool
-	made    bool // there was one
-	last    mono.Instant
+	mu    sync.Mutex
+	count uint64       // tries so far
+	over  bool         // the last of them is
+	until mono.Instant // or will be at that time
+	last  mono.Instant // when it began
 }
 
 // forcedPause is the least time between two forced tries.
 const forcedPause = time.Second
 
-// begin reports whether a forced try may be made now; end ends it.
-func (f *forcedTry) begin(now mono.Instant) bool {
+// begin returns which forced try may be made now, 0 if none may. end ends it.
+func (f *forcedTry) begin(now mono.Instant) (try uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.running || f.made && now.Sub(f.last) < forcedPause {
-		return false
+	if f.count > 0 && (!f.over && now < f.until || now.Sub(f.last) < forcedPause) {
+		return 0
 	}
-	f.running, f.made, f.last = true, true, now
-	return true
+	f.count++
+	f.over, f.until, f.last = false, never, now
+	return f.count
 }
 
-func (f *forcedTry) end() {
+const never = mono.Instant(1<<63 - 1)
+
+// lasts says when a try is over at the latest.
+func (f *forcedTry) lasts(try uint64, until mono.Instant) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.running = false
+	if try == f.count {
+		f.until = until
+	}
+}
+
+func (f *forcedTry) end(try uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if try == f.count {
+		f.over = true
+	}
 }

@@ -51,6 +51,7 @@ type Call struct {
 	stopped  error       // why the call ended short of its attempts
 
 	stale func(context.Context, call.Class) (any, time.Duration, error) // reads the stale answer; nil if there is no cache
+	fits  func(answer any) error                                        // whether a fallback's answer is one for the caller; nil if any is
 	stand stand                                                         // what the fallback has answered with
 }
 

@@ -39,6 +39,14 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 	if err != nil {
 		return none, err
 	}
+	if c.Computes() {
+		c.FitsIf(func(answer any) error {
+			if _, ok := answer.(T); !ok {
+				return fmt.Errorf("holdfast: the fallback of %q returned a %T, the call returns a %T", info.Method, answer, *new(T))
+			}
+			return nil
+		})
+	}
 	if c.Hedged() {
 		return doHedged(ctx, c, fn)
 	}
@@ -81,18 +89,14 @@ func doHedged[T any](ctx context.Context, c Call, fn func(context.Context) (T, e
 // end.
 func answered[T any](ctx context.Context, c *Call, value T, answer any, err error) (T, error) {
 	var none T
-	switch v := answer.(type) {
-	case nil:
-		if err != nil {
-			return none, err
-		}
-		return value, nil
-	case T:
+	if err != nil {
+		return none, err
+	}
+	if v, ok := answer.(T); ok { // else there is none
 		c.Served(ctx)
 		return v, nil
-	default:
-		return none, c.FailFallback(ctx, fmt.Errorf("holdfast: the fallback of %q returned a %T, the call returns a %T", c.info.Method, v, none))
 	}
+	return value, nil
 }
 
 // classOf classifies an error of which nothing is known but its type.

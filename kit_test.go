@@ -169,8 +169,19 @@ func TestAFallbackOfTheWrongType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := quick()
 		p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return 7, nil }}
-		_, err := do(t.Context(), newKit(t, p), read, answers(down))
+		var end holdfast.CallEnd
+		k, err := holdfast.New(holdfast.Config{Default: p, Hooks: holdfast.Hooks{
+			Returned: func(_ context.Context, r holdfast.Returned) { end = r.CallEnd },
+		}})
+		require.NoError(t, err)
+		k.Count()
+		_, err = do(t.Context(), k, read, answers(down))
 		require.EqualError(t, err, `fallback: holdfast: the fallback of "select" returned a int, the call returns a string; answering for: the dependency is down`)
+		require.Equal(t, err, end.Err, "D064: it did not succeed")
+		require.False(t, end.Fallback)
+		for _, tally := range k.Tallies() {
+			require.Zero(t, tally.Fallbacks())
+		}
 	})
 }
 

@@ -40,6 +40,15 @@ func (c *Call) StaleFrom(read func(ctx context.Context, after call.Class) (answe
 	c.stale = read
 }
 
+// Computes reports whether the policy has a fallback that may answer with a value of
+// any type.
+func (c *Call) Computes() bool { return c.fallback != nil && c.fallback.Answer != nil }
+
+// FitsIf gives the call what says whether a fallback's answer is one for the caller. For
+// adapters that let [Call.Run] tell of the call's end, which is before they have seen
+// the answer.
+func (c *Call) FitsIf(fits func(answer any) error) { c.fits = fits }
+
 // Fallback ends the call: with the fallback's answer if the policy has one that
 // applies, and else with the call's own error. An adapter that can use the answer
 // says so by [Call.Served], and one that cannot by [Call.FailFallback].
@@ -52,8 +61,7 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 	if c.stale != nil && c.fallback.Stale != nil {
 		c.stand = stand{kind: fallback.KindStale}
 		if answer, c.stand.age, broken = c.stale(ctx, c.last.Class); answer != nil {
-			c.answered = true
-			return answer, nil
+			return c.give(ctx, answer)
 		}
 	}
 	if c.fallback.Answer != nil && ctx.Err() == nil {
@@ -67,6 +75,16 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 		return nil, c.FailFallback(ctx, broken)
 	case answer == nil: // there is none after all
 		return nil, err
+	}
+	return c.give(ctx, answer)
+}
+
+// give ends the call with an answer, if it is one for the caller.
+func (c *Call) give(ctx context.Context, answer any) (any, error) {
+	if c.fits != nil {
+		if err := c.fits(answer); err != nil {
+			return nil, c.FailFallback(ctx, err)
+		}
 	}
 	c.answered = true
 	return answer, nil

@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/holdfast-go/holdfast"
@@ -249,6 +251,28 @@ func TestB1_APanickingIdentityEndsTheCall(t *testing.T) {
 		require.Equal(t, []string{"call over: server_fault after 0, error false"}, l.take())
 		for _, tally := range k.Tallies() {
 			require.EqualValues(t, 1, tally.Calls(call.ServerFault))
+		}
+	})
+}
+
+// D064: a fallback whose reply is of another type has failed, for those who count too.
+func TestD064_AReplyOfTheWrongTypeIsNoSuccess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s, l := play(t, func(grpc.ServerStream) error { return status.Error(codes.Unavailable, "down") }), &ledger{}
+		p := with(oneAttempt)
+		p.Safety = call.ReadOnly
+		var answer proto.Message = wrapperspb.Int64(1)
+		p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return answer, nil }}
+		k := l.kit(t, p)
+		cc, reply := s.connect(t, k), new(wrapperspb.StringValue)
+		err := cc.Invoke(t.Context(), readMethod, wrapperspb.String("x"), reply)
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.ErrorContains(t, err, "the fallback answered with")
+		answer = wrapperspb.String("y")
+		require.NoError(t, cc.Invoke(t.Context(), readMethod, wrapperspb.String("x"), reply))
+		require.Equal(t, "y", reply.GetValue())
+		for _, tally := range k.Tallies() {
+			require.EqualValues(t, 1, tally.Fallbacks())
 		}
 	})
 }

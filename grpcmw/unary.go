@@ -40,6 +40,9 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 	if err != nil {
 		return &statusError{err: err, bad: true}
 	}
+	if c.Computes() {
+		c.FitsIf(func(answer any) error { return copyReply(reply, answer) })
+	}
 	k := i.keepFor(ctx, &c, cc, req, reply, options)
 	if c.Hedged() {
 		if q, p, ok := messages(req, reply); ok {
@@ -83,8 +86,10 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 // call's own end.
 func answered(ctx context.Context, reply, answer any, err error, c *holdfast.Call, k *keep, options *callOptions) error {
 	if answer != nil {
-		if err := copyReply(reply, answer); err != nil {
-			return withStatus(c.FailFallback(ctx, err))
+		if !c.Computes() { // else it was copied when it was found to fit
+			if err := copyReply(reply, answer); err != nil {
+				return withStatus(c.FailFallback(ctx, err))
+			}
 		}
 		options.mark(k.marks(c.Result().Class))
 		c.Served(ctx)

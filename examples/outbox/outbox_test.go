@@ -98,6 +98,25 @@ func TestARejectedOrderIsSetAside(t *testing.T) {
 	})
 }
 
+// What the service does not want now it may want later: the row stays.
+func TestAnOrderThatCameTooEarlyIsKept(t *testing.T) {
+	for _, code := range []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusBadGateway} {
+		synctest.Test(t, func(t *testing.T) {
+			server := memnet.Start(t, memnet.HTTP1, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
+			table, err := openTable(filepath.Join(t.TempDir(), "t"))
+			require.NoError(t, err)
+			defer table.Close()
+			s, err := newShop(server.Transport, server.URL, table, io.Discard)
+			require.NoError(t, err)
+			require.NoError(t, s.take("a"))
+			left, err := s.sendPending(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, 1, left, code)
+			require.Zero(t, table.count(rejected))
+		})
+	}
+}
+
 func TestABrokenTableIsNotOverwritten(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "t")
 	require.NoError(t, os.WriteFile(name, []byte("no table\n"), 0o600))

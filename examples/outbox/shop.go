@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +82,9 @@ func (s *shop) sendPending(ctx context.Context) (left int, err error) {
 // errRejected: the service has answered that it does not want the order.
 var errRejected = errors.New("rejected by the service")
 
+// notNow are the statuses of a client's faults that say nothing of the order.
+var notNow = []int{http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests}
+
 // send sends one row, with its own key whenever and however often it is sent. With
 // a key the kit repeats a POST too.
 func (s *shop) send(ctx context.Context, r row) (answer string, err error) {
@@ -100,7 +104,7 @@ func (s *shop) send(ctx context.Context, r row) (answer string, err error) {
 		return "", err // cut off: nobody knows what it would have said
 	case resp.StatusCode < 300:
 		return string(text), nil
-	case resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusRequestTimeout:
+	case resp.StatusCode < 500 && !slices.Contains(notNow, resp.StatusCode):
 		return "", fmt.Errorf("%w: %s", errRejected, strings.TrimSpace(string(text)))
 	}
 	return "", fmt.Errorf("the service answers %s", resp.Status)

@@ -218,12 +218,17 @@ func (a *Attempt) giveUp(ctx context.Context) {
 	a.settle(ctx, &res)
 }
 
-// giveUpUnless gives the attempt up unsent if a hook that was to be told of it has
-// panicked.
-func (a *Attempt) giveUpUnless(ctx context.Context, told *bool) {
-	if !*told {
-		a.giveUp(ctx)
+// giveUpUnless gives an attempt up unsent if a hook that was to be told of it has
+// panicked. The token of a repeat that is not made goes back; a hedge has none yet.
+func (c *Call) giveUpUnless(ctx context.Context, a *Attempt, told *bool) {
+	if *told {
+		return
 	}
+	hedge := a.seat != nil && a.seat.hedge
+	if c.attempts > 1 && !hedge && (c.walk == nil || !c.walk.real) {
+		c.bucket.ReturnAt(mono.Now())
+	}
+	a.giveUp(ctx)
 }
 
 // AwaitsFirst reports whether a limit on the first message runs.

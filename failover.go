@@ -211,7 +211,7 @@ func (c *Call) tellFailover(ctx context.Context, a *Attempt) {
 	w := c.walk
 	if h := c.hooks.Failover; h != nil {
 		told := false
-		defer a.giveUpUnless(ctx, &told)
+		defer c.giveUpUnless(ctx, a, &told)
 		h(ctx, Failover{Info: c.info, Attempt: w.n, From: w.list[w.from].String(), After: w.before})
 		told = true
 	}
@@ -254,7 +254,7 @@ func (c *Call) pick(ctx context.Context, a *Attempt) {
 		a.hop = new(hop)
 	}
 	told := false
-	defer a.giveUpUnless(ctx, &told)
+	defer c.giveUpUnless(ctx, a, &told)
 	a.hop.pick.TakeAt(set, w.instance, mono.Now())
 	told = true
 	w.instance = a.hop.pick.Index()

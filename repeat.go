@@ -73,7 +73,6 @@ func (c *Call) next(ctx context.Context, res *call.Result, prepare func(context.
 		return false
 	}
 	if !c.wait(ctx, d.Delay, prepare) {
-		c.bucket.ReturnAt(mono.Now()) // the token of a repeat that is not made
 		c.tellRefused(ctx)
 		return false
 	}
@@ -151,8 +150,14 @@ func (c *Call) closed() bool {
 	return true
 }
 
-// wait lets the back-off pass and reports whether the next attempt may begin.
-func (c *Call) wait(ctx context.Context, delay time.Duration, prepare func(context.Context) error) bool {
+// wait lets the back-off pass and reports whether the next attempt may begin. If not,
+// the token of the repeat that is not made goes back, also if prepare panics.
+func (c *Call) wait(ctx context.Context, delay time.Duration, prepare func(context.Context) error) (again bool) {
+	defer func() {
+		if !again {
+			c.bucket.ReturnAt(mono.Now())
+		}
+	}()
 	var due <-chan time.Time // never, where nothing is waited for
 	if delay > 0 {
 		timer := time.NewTimer(delay)

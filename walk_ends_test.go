@@ -141,3 +141,38 @@ func TestB1_APanickingOutlierHookLeavesNothing(t *testing.T) {
 		}
 	})
 }
+
+// B1, R6: the token of a repeat goes back if a hook or what is to prepare it panics.
+func TestR6_APanicBeforeARepeatCostsNoToken(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		tokens := func(k *holdfast.Kit) float64 {
+			for _, b := range k.Budgets() {
+				return b.Tokens()
+			}
+			return -1
+		}
+		policy := queueing()
+		policy.Retry = &retry.Policy{MaxAttempts: 2, Backoff: retry.NoWait(), Budget: retry.Budget{Cap: 10, PerSecond: 0.001}}
+		k, err := holdfast.New(holdfast.Config{Default: policy, Hooks: holdfast.Hooks{
+			Retry: func(context.Context, holdfast.Retry) { panic("boom") },
+		}})
+		require.NoError(t, err)
+		require.PanicsWithValue(t, "boom", func() { _, _ = do(t.Context(), k, read, answers(down)) })
+		require.InDelta(t, 10, tokens(k), 0.01, "a hook")
+
+		k = newKit(t, policy)
+		b, err := k.Bind(namesAsTheyAre)
+		require.NoError(t, err)
+		var c holdfast.Call
+		ctx, err := c.Begin(t.Context(), b.Table().Default(), read, holdfast.Terms{})
+		require.NoError(t, err)
+		require.True(t, c.Next(ctx, call.Result{}, nil))
+		var a holdfast.Attempt
+		held, _ := c.OpenHeld(ctx, &a)
+		require.NotNil(t, held)
+		a.Book(ctx, fault)
+		a.Release()
+		require.PanicsWithValue(t, "boom", func() { c.Next(ctx, fault, func(context.Context) error { panic("boom") }) })
+		require.InDelta(t, 10, tokens(k), 0.01, "what prepares it")
+	})
+}

@@ -48,7 +48,7 @@ func (c *Call) tellRefused(ctx context.Context) {
 func (c *Call) tellRetry(ctx context.Context, a *Attempt) {
 	if h := c.hooks.Retry; h != nil {
 		told := false
-		defer a.giveUpUnless(ctx, &told)
+		defer c.giveUpUnless(ctx, a, &told)
 		h(ctx, Retry{Info: c.info, Attempt: c.Attempt(), After: c.last, Delay: c.delay})
 		told = true
 	}
@@ -87,7 +87,7 @@ func (c *Call) queue(ctx, bounded context.Context, a *Attempt) error {
 		return err
 	}
 	told := false
-	defer a.giveUpUnless(ctx, &told)
+	defer c.giveUpUnless(ctx, a, &told)
 	began := mono.Now()
 	err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead)
 	now := mono.Now()

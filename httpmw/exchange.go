@@ -27,6 +27,7 @@ type exchange struct {
 	answer    *answer    // its, nil if it brought none
 	keep      *keep      // nil if it has nothing to do with stale answers
 	begun     *call.Info // see remember
+	given     io.Closer  // the body of a fallback's answer, until the caller has it
 }
 
 // begin begins the call. If it does not come to that, by an error or by a hook that
@@ -224,6 +225,9 @@ func (x *exchange) close(unwound bool) {
 	if unwound {
 		defer x.call.Unwound()
 		defer x.discard()
+		if x.given != nil {
+			defer x.given.Close()
+		}
 	}
 	x.upload.finish(unwound)
 }
@@ -244,6 +248,9 @@ func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 	if answer != nil {
 		if resp, ok := answer.(*http.Response); ok && resp != nil {
 			x.discard()
+			if resp.Body != nil {
+				x.given = resp.Body
+			}
 			x.call.Served(ctx)
 			return x.substitute(resp), nil
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/retry"
@@ -192,5 +193,25 @@ func TestO1_APanickingHookLeavesNoBody(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Nor does it leave open the body of a fallback's answer, which the caller never gets.
+func TestO1_APanickingHookLeavesNoFallbacksBody(t *testing.T) {
+	for name, hooks := range map[string]holdfast.Hooks{
+		"fallback": {Fallback: func(context.Context, holdfast.Fallback) { panic("boom") }},
+		"returned": {Returned: func(context.Context, holdfast.Returned) { panic("boom") }},
+	} {
+		answer := &opaque{Reader: http.NoBody}
+		p := quick()
+		p.Retry, p.Fallback = retry.Off(), &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) {
+			return &http.Response{StatusCode: 200, Body: answer}, nil
+		}}
+		k, err := holdfast.New(holdfast.Config{Default: p, Hooks: hooks})
+		require.NoError(t, err)
+		req, err := http.NewRequest(http.MethodGet, "http://a.test/", nil)
+		require.NoError(t, err)
+		require.PanicsWithValue(t, "boom", func() { _, _ = httpmw.NewTransport(&seen{}, k).RoundTrip(req) })
+		require.Equal(t, 1, answer.closed(), name)
 	}
 }

@@ -102,7 +102,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	unwound = false
 	// What net/http keeps of the request keeps x, and so does what waits for the end of
 	// the answer, which must not keep the answer itself.
-	x.lane, x.answer, x.keep = lane{}, nil, nil
+	x.lane, x.answer, x.keep, x.given = lane{}, nil, nil, nil
 	return resp, err
 }
 

@@ -11,14 +11,20 @@ var (
 	errBusy   = errors.New("breaker: too many commands of this worker are under way at the store")
 )
 
-// mostInFlight bounds the commands under way, so that a store that never
-// returns holds so many goroutines and no more.
-const mostInFlight = 64
+// So many commands may be under way, so that a store that never returns holds so
+// many goroutines and no more. Those who ask for a lock leave room for a refresh
+// and for what the store is to be told: that many ask at once does not make it
+// look as if it did not answer.
+const (
+	mostInFlight = 80
+	mostClaims   = 64
+)
 
-// ask has the store do something aside and waits for it for Timeout at most.
-func ask[T any](f *Fleet, do func(context.Context) (T, error)) (T, error) {
+// ask has the store do something aside, unless so many commands are under way, and
+// waits for it for Timeout at most.
+func ask[T any](f *Fleet, most int32, do func(context.Context) (T, error)) (T, error) {
 	var none T
-	if f.inFlight.Add(1) > mostInFlight {
+	if f.inFlight.Add(1) > most {
 		f.inFlight.Add(-1)
 		return none, errBusy
 	}

@@ -65,7 +65,7 @@ func (f *Fleet) run() {
 		case mono.Now() > e.due:
 			err = errSilent
 		default:
-			if rec, err = ask(f, e.do); err != nil {
+			if rec, err = ask(f, mostInFlight, e.do); err != nil {
 				f.suspect(err)
 			} else {
 				f.remember(&rec, mono.Now())

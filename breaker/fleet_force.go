@@ -34,7 +34,7 @@ func (f *Fleet) Release(ctx context.Context, key string) error {
 const forceKept = 7 * 24 * time.Hour
 
 func (f *Fleet) order(ctx context.Context, key string, o Order) error {
-	o.Worker, o.Keep, o.Known = f.set.Worker, forceKept, f.revision.Load()
+	o.Worker, o.Keep, o.Known = f.set.Worker, max(forceKept, 2*o.Left), f.revision.Load()
 	rec, err := f.set.Store.Force(ctx, f.set.Space, key, o)
 	if err != nil {
 		return err
@@ -47,30 +47,31 @@ func (f *Fleet) order(ctx context.Context, key string, o Order) error {
 
 // missed deals with a record that was there and is not any more. It says nothing
 // about the circuit: what is open here stays open, and is written again. A
-// forced circuit that is missing from a store which lost its data is forced
-// again; if the store has kept the others, it was released so long ago that the
-// record of that has expired.
-func (f *Fleet) missed(rec *Record, anew bool, now mono.Instant) {
+// forced circuit was released so long ago that the record of that has expired.
+func (f *Fleet) missed(rec *Record, now mono.Instant) {
 	f.each(rec.Key, func(b *Breaker) { f.holds(rec.Key, b) })
-	switch {
-	case rec.Forced && anew:
-		f.post(errand{
-			do: func(ctx context.Context) (Record, error) {
-				return f.set.Store.Force(ctx, f.set.Space, rec.Key, Order{
-					Opening: Opening{Worker: f.set.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceAgain, Note: rec.Note,
-				})
-			},
-			done: func(now *Record, err error) {
-				if err == nil {
-					f.deliver(now, mono.Now())
-				}
-			},
-			due: now.Add(f.set.Timeout),
-		})
-	case rec.Forced:
+	if rec.Forced {
 		over := Record{Key: rec.Key, Mark: Mark{rec.Epoch, rec.Revision + 1}}
 		f.aside(func() { f.deliver(&over, now) })
 	}
+}
+
+// forceAgain forces a circuit that the store does not have as forced, though its
+// record would not have expired: the store has lost data.
+func (f *Fleet) forceAgain(rec *Record, now mono.Instant) {
+	f.post(errand{
+		do: func(ctx context.Context) (Record, error) {
+			return f.set.Store.Force(ctx, f.set.Space, rec.Key, Order{
+				Opening: Opening{Worker: f.set.Worker, Known: rec.Revision, Keep: forceKept}, Do: ForceAgain, Note: rec.Note,
+			})
+		},
+		done: func(now *Record, err error) {
+			if err == nil {
+				f.deliver(now, mono.Now())
+			}
+		},
+		due: now.Add(f.set.Timeout),
+	})
 }
 
 // keepForced has records of forced circuits kept that would expire in the second

@@ -160,7 +160,7 @@ func (f *Fleet) refresh() {
 
 	var news Changes
 	for first, more := true, true; more; first = false {
-		ch, err := ask(f, func(ctx context.Context) (Changes, error) { return f.set.Store.Changes(ctx, f.set.Space, after) })
+		ch, err := ask(f, mostInFlight, func(ctx context.Context) (Changes, error) { return f.set.Store.Changes(ctx, f.set.Space, after) })
 		if err != nil {
 			f.failed(err)
 			return
@@ -169,7 +169,7 @@ func (f *Fleet) refresh() {
 			news = Changes{Whole: ch.Whole}
 		}
 		news.Mark, news.Records = ch.Mark, append(news.Records, ch.Records...)
-		after, more = ch.Mark, ch.More && len(ch.Records) > 0
+		after, more = ch.Mark, ch.More && ch.Mark != after // of a page's records none may be left
 	}
 	f.take(&news, mono.Now())
 	f.answers()
@@ -186,11 +186,16 @@ func (f *Fleet) take(news *Changes, now mono.Instant) {
 	}
 	era := f.era.Load()
 	var deliver []*Record
+	var again []known
 	listed := make(map[string]bool, len(news.Records))
 	for i := range news.Records {
 		rec := &news.Records[i]
 		k, had := f.known[rec.Key]
 		switch {
+		case had && k.Forced && !rec.Forced && k.Revision > rec.Revision:
+			listed[rec.Key] = true // the store has lost the order, or was quicker asked than told
+			again = append(again, k)
+			continue
 		case had && k.era == era && k.Revision > rec.Revision, !anew && f.over[rec.Key] > rec.Revision:
 			listed[rec.Key] = true // an answer to this worker was quicker
 			continue
@@ -209,7 +214,11 @@ func (f *Fleet) take(news *Changes, now mono.Instant) {
 	if news.Whole {
 		f.cycle.count = 0
 		for key, k := range f.known {
-			if !listed[key] {
+			switch {
+			case listed[key]:
+			case k.Forced && (anew || k.Keep > now.Sub(k.at)):
+				again = append(again, k)
+			default:
 				delete(f.known, key)
 				lost = append(lost, k)
 			}
@@ -223,7 +232,10 @@ func (f *Fleet) take(news *Changes, now mono.Instant) {
 		f.aside(func() { f.deliver(rec, now) })
 	}
 	for i := range lost {
-		f.missed(&lost[i].Record, anew, now)
+		f.missed(&lost[i].Record, now)
+	}
+	for i := range again {
+		f.forceAgain(&again[i].Record, now)
 	}
 	// Only now: what a breaker finds from here on is newer.
 	f.revision.Store(news.Revision)

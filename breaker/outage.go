@@ -64,6 +64,7 @@ func (b *Breaker) openUntil(old *episode, why Reason, nth int, lasts time.Durati
 	next.out.nth, next.out.lasts, next.out.since, next.out.until = nth, lasts, date, until
 	if old.rules.fleet != nil {
 		next.out.share.gen = b.extra().generation
+		b.knows(&next.out.share, old.rules.fleet)
 	}
 	b.change(old, next, why, "")
 	return next

@@ -22,6 +22,7 @@ type standing struct {
 type share struct {
 	gen   uint64 // generation of the record that the opening rests on
 	known uint64 // revision that was known when it opened
+	era   uint32 // of the fleet's, in which known means something
 	alone bool   // the opening is this worker's own affair
 	ahead bool   // it follows a failed probe of which the store does not know
 
@@ -68,12 +69,9 @@ func (b *Breaker) opening(ep *episode, now mono.Instant) Opening {
 // shareOpening tells the fleet of ep, by which b has just opened or is open
 // still; b.mu is held.
 func (b *Breaker) shareOpening(ep *episode, now mono.Instant) {
-	f, m := ep.rules.fleet, b.extra()
+	f := ep.rules.fleet
 	if ep.out.share.known == 0 {
-		ep.out.share.known = f.revision.Load()
-		if m.era == f.era.Load() {
-			ep.out.share.known = max(ep.out.share.known, m.revision)
-		}
+		b.knows(&ep.out.share, f)
 	}
 	opening := b.opening(ep, now)
 	f.holds(b.key, b)
@@ -82,6 +80,26 @@ func (b *Breaker) shareOpening(ep *episode, now mono.Instant) {
 		done: func(rec *Record, err error) { b.heard(rec, err) },
 		due:  now.Add(f.set.Timeout),
 	})
+}
+
+// knows notes what is known of the fleet at an opening; b.mu is held.
+func (b *Breaker) knows(s *share, f *Fleet) {
+	m := b.extra()
+	s.known, s.era = f.revision.Load(), f.era.Load()
+	if m.era == s.era {
+		s.known = max(s.known, m.revision)
+	}
+}
+
+// knew reports whether the recovery that rec tells of is older than what b has
+// seen since, and so no news to it; b.mu is held.
+func (b *Breaker) knew(ep *episode, rec *Record) bool {
+	f := ep.rules.fleet
+	if ep.state() == Closed {
+		return rec.Generation <= f.revision.Load()
+	}
+	s := &ep.out.share
+	return s.era == f.era.Load() && rec.Generation <= s.known
 }
 
 // heard takes over the answer to what the store was told.
@@ -149,17 +167,25 @@ func (b *Breaker) adopt(rec *Record, now mono.Instant) {
 	news := rec.Generation != m.generation && rec.Generation != 0 // with 0 it was never open
 	m.take(f, rec)
 	switch {
-	case rec.Generation == 0:
-		if ep.state() == Open {
-			ep.out.share.gen = 0 // on that rests what this worker's own opening asks
-		}
 	case rec.Open && (news || ep.state() == Open):
 		b.openShared(ep, rec, now)
-	case !rec.Open && news:
+	case !rec.Open && news && !b.knew(ep, rec):
 		b.closeShared(ep, now)
-	case ep.state() == HalfOpen && rec.Holder == "":
-		ep.out.share.hold = 0
+	case !rec.Open && ep.idle():
+		ep.out.share.gen = rec.Generation // on that rests what this worker's own opening asks
+		fallthrough
+	case ep.state() == HalfOpen:
+		if rec.Holder == "" {
+			ep.out.share.hold = 0
+		}
 	}
+}
+
+// idle reports whether ep is open, or half-open without a probe of which the
+// store is to be told.
+func (ep *episode) idle() bool {
+	s := ep.state()
+	return s == Open || s == HalfOpen && len(ep.out.leases) == 0 && !ep.out.share.settling
 }
 
 // adoptForce is adopt where a force plays a part.
@@ -196,6 +222,7 @@ func (b *Breaker) openShared(ep *episode, rec *Record, now mono.Instant) {
 		return
 	}
 	o := ep.out
+	o.share.known, o.share.era = rec.Revision, ep.rules.fleet.era.Load()
 	if o.share.alone || o.share.ahead && o.share.gen == rec.Generation {
 		until = max(until, o.until)
 	}
@@ -204,9 +231,15 @@ func (b *Breaker) openShared(ep *episode, rec *Record, now mono.Instant) {
 	if d := until.Sub(o.until); d > -nearly && d < nearly || until <= now && o.until <= now {
 		return
 	}
+	b.last(ep, rec.Nth, rec.Cooldown, until)
+}
+
+// last makes the open episode ep the nth in a row and have another end; b.mu is
+// held.
+func (b *Breaker) last(ep *episode, nth int, lasts time.Duration, until mono.Instant) {
 	next := newStop(b, ep.rules, Open, CauseOpen)
-	next.out.resume(o)
-	next.out.nth, next.out.lasts, next.out.until = rec.Nth, rec.Cooldown, until
+	next.out.resume(ep.out)
+	next.out.nth, next.out.lasts, next.out.until = nth, lasts, until
 	next.follow(ep, 0)
 	b.now.Store(next)
 }

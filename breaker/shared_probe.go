@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"errors"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
@@ -43,11 +44,17 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 		}
 		b.unlock()
 		return b.allow(now, false)
+	case errors.Is(err, errBusy): // the lock may be somebody's; the next call asks
+		b.unlock()
+		return b.refuse(ep, ep.out.err.cause)
 	case err == nil && !granted:
 		f.stats.held.Add(1)
 		b.adopt(&rec, now)
-		if ep := b.now.Load(); ep.state() == HalfOpen {
-			ep.out.share.hold = now.Add(rec.Lease)
+		switch ep, end := b.now.Load(), now.Add(rec.Lease); {
+		case ep.state() == HalfOpen:
+			ep.out.share.hold = end
+		case ep.state() == Open && end > ep.out.until:
+			b.last(ep, ep.out.nth, ep.out.lasts, end)
 		}
 		b.unlock()
 		return b.afterHeld(now)
@@ -61,7 +68,7 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 	var id uint32
 	if ep.state() == Open {
 		next, id = b.halfOpenLocked(ep, now, held)
-		next.out.share = share{gen: ep.out.share.gen, known: ep.out.share.known, alone: ep.out.share.alone}
+		next.out.share = share{gen: ep.out.share.gen, known: ep.out.share.known, era: ep.out.share.era, alone: ep.out.share.alone}
 	} else {
 		id = ep.out.lend(ep.rules, now, held)
 	}
@@ -98,7 +105,10 @@ func (f *Fleet) claim(key string, c Claim) (Record, error) {
 	if f.down.Load() {
 		return Record{}, errDown
 	}
-	rec, err := ask(f, func(ctx context.Context) (Record, error) { return f.set.Store.Probe(ctx, f.set.Space, key, c) })
+	rec, err := ask(f, mostClaims, func(ctx context.Context) (Record, error) { return f.set.Store.Probe(ctx, f.set.Space, key, c) })
+	if errors.Is(err, errBusy) {
+		return rec, err
+	}
 	if err != nil {
 		f.suspect(err)
 		return rec, err
@@ -127,7 +137,7 @@ func (f *Fleet) settle(key string, s Settlement, done func(*Record, error)) {
 // by ep; b.mu is held.
 func (b *Breaker) shareReopening(ep, old *episode, how ProbeOutcome, held lock) {
 	s := &ep.out.share
-	s.gen, s.known, s.alone, s.ahead = old.out.share.gen, old.out.share.known, old.out.share.alone, true
+	s.gen, s.known, s.era, s.alone, s.ahead = old.out.share.gen, old.out.share.known, old.out.share.era, old.out.share.alone, true
 	f := ep.rules.fleet
 	if !s.alone {
 		f.holds(b.key, b)

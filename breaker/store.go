@@ -200,7 +200,8 @@ const (
 	// one that is not forced.
 	ForceKept
 
-	// ForceAgain forces the circuit open if there is no record.
+	// ForceAgain forces the circuit open if it is not, and its record, if there
+	// is one, has not changed after the order's Known.
 	ForceAgain
 
 	// ForceOver releases the circuit: it is open by the order's Opening. It does

@@ -89,6 +89,9 @@ func (b *Breaker) turnTo(r *rules, now mono.Instant) {
 	if ep.rules == r {
 		return
 	}
+	if ep.rules.fleet != nil && r.fleet == nil && ep.state() == HalfOpen {
+		b.unlockProbes(ep) // it is nobody else's affair any more how they end
+	}
 	var next *episode
 	if s := ep.state(); s == Closed || s == Disabled {
 		next = ep.resume(r, now)

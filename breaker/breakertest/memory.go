@@ -235,7 +235,7 @@ func (m *Memory) Force(ctx context.Context, space, key string, o breaker.Order) 
 		case breaker.ForceNow:
 			r.forced, r.note = true, o.Note
 		case breaker.ForceAgain:
-			if r.revision != 0 {
+			if r.forced || r.revision > o.Known {
 				return false
 			}
 			r.forced, r.note = true, o.Note

@@ -92,6 +92,11 @@ func testForceKept(b *bench) {
 	b.force(order(breaker.ForceOver))
 	b.is("what was released is not forced again", !b.force(order(breaker.ForceAgain)).Forced)
 	b.is("nor kept", !b.force(longer).Forced)
+	late := order(breaker.ForceAgain)
+	late.Known = b.force(longer).Revision - 1
+	b.is("what has changed since is not forced again", !b.force(late).Forced)
+	late.Known++
+	b.is("what is older than the order is", b.force(late).Forced)
 }
 
 func testKeys(b *bench) {

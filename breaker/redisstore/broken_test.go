@@ -43,6 +43,9 @@ func TestD096_WhatCannotBeReadIsNotThere(t *testing.T) {
 		"a later version":           func() { c.HSet(ctx, records, "kdb", "2 1 1 1 1 1 1 1 1 1 w - 0 0 0 - 9999999999999999 -") },
 		"no epoch":                  func() { c.HDel(ctx, records, "m") },
 		"an epoch that is garbage":  func() { c.HSet(ctx, records, "m", "garbage") },
+		"an epoch of nothing":       func() { c.HSet(ctx, records, "m", "0 1") },
+		"an epoch too large":        func() { c.HSet(ctx, records, "m", "99999999999999999999 1") },
+		"a revision too large":      func() { c.HSet(ctx, records, "m", "1 99999999999999999999") },
 		"a change of nothing":       func() { c.ZAdd(ctx, changed, redis.Z{Score: 1e15, Member: "ghost"}) },
 		"a record without a change": func() { c.HSet(ctx, records, "kghost", "1") },
 	} {
@@ -62,6 +65,40 @@ func TestD096_WhatCannotBeReadIsNotThere(t *testing.T) {
 			ch, err = s.Changes(ctx, "s", breaker.Mark{})
 			require.NoError(t, err)
 			require.Len(t, ch.Records, 1)
+			expire(t, c)
+		})
+	}
+}
+
+// S4: a record that has the form of one and cannot be read is no knowledge
+// either, and keeps nobody from the others.
+func TestS4_ARecordThatOnlyLooksLikeOne(t *testing.T) {
+	c := client(t, server(t))
+	s := store(t, c)
+	ctx := t.Context()
+	for name, line := range map[string]string{
+		"a number too large":    "1 1 99999999999999999999 1 1 1 1 1 1 1 w - 0 0 0 - 9007199254740000 -",
+		"a time too large":      "1 1 1 1 -99999999999999999999 1 1 1 1 1 w - 0 0 0 - 9007199254740000 -",
+		"never to expire":       "1 1 1 1 1 1 1 1 1 1 w - 0 0 0 - 99999999999999999999 -",
+		"a text that is broken": "1 1 1 1 1 1 1 1 1 1 w%zz - 0 0 0 - 9007199254740000 -",
+		"a holder cut off":      "1 1 1 1 1 1 1 1 1 1 w w%2 0 0 0 - 9007199254740000 -",
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, c.FlushAll(ctx).Err())
+			_, err := s.Open(ctx, "s", "other", opening("a"))
+			require.NoError(t, err)
+			_, err = s.Open(ctx, "s", "db", opening("a"))
+			require.NoError(t, err)
+			require.NoError(t, c.HSet(ctx, records, "kdb", line).Err())
+			_, err = s.Probe(ctx, "s", "db", breaker.Claim{Opening: opening("a"), Token: "t", Generation: 1, Lease: time.Second})
+			require.NoError(t, err)
+			require.NoError(t, c.HSet(ctx, records, "kdb", line).Err())
+			ch, err := s.Changes(ctx, "s", breaker.Mark{})
+			require.NoError(t, err)
+			require.Len(t, ch.Records, 1)
+			again, err := s.Open(ctx, "s", "db", opening("b"))
+			require.NoError(t, err)
+			require.Equal(t, "b", again.Worker)
 			expire(t, c)
 		})
 	}

@@ -12,7 +12,7 @@ if size > 0 then
   for i, member in ipairs(some) do fields[i] = 'k' .. member end
   local spoilt = false
   for i, text in ipairs(redis.call('HMGET', KEYS[1], unpack(fields))) do
-    if not text or not string.find(text, form) then
+    if not text or not parse(text) then
       spoilt = true
       redis.call('HDEL', KEYS[1], fields[i])
       redis.call('ZREM', KEYS[2], some[i])

@@ -7,6 +7,6 @@ if what == 'over' then
   open(tonumber(ARGV[10]))
   return answer(true)
 end
-if what == 'again' and not missing then return answer(false) end
+if what == 'again' and (r.forced == 1 or r.revision > known) then return answer(false) end
 r.forced, r.note = 1, ARGV[13]
 return answer(true)

@@ -20,13 +20,24 @@ local function whole(n) return string.format('%.0f', n) end
 
 local form = '^1 %d+ %d+ [01] %-?%d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %d+ %d+ [01] %S+ %d+ %S+$'
 
+-- A number that is one to all who read it, or nil.
+local function number(word)
+  local n = tonumber(word)
+  if n and math.abs(n) < 2 ^ 53 then return n end
+end
+
 local function parse(line)
   if not string.find(line, form) then return nil end
   local r, i = {}, 0
   for word in string.gmatch(line, '%S+') do
     i = i + 1
     local name = names[i]
-    if texts[name] then r[name] = word else r[name] = tonumber(word) end
+    if not texts[name] then
+      r[name] = number(word)
+    elseif not string.find((string.gsub(word, '%%%x%x', '')), '%', 1, true) then
+      r[name] = word
+    end
+    if not r[name] then return nil end
   end
   return r
 end
@@ -46,7 +57,7 @@ local function begin()
   local size = redis.pcall('ZCARD', KEYS[2])
   if type(meta) == 'string' and type(size) == 'number' then
     local e, l = string.match(meta, '^(%d+) (%d+)$')
-    if e and size + 1 == redis.call('HLEN', KEYS[1]) then
+    if e and number(e) and number(l) and number(e) > 0 and size + 1 == redis.call('HLEN', KEYS[1]) then
       epoch, last = e, tonumber(l)
       return
     end

@@ -188,3 +188,29 @@ func TestS3_WhoLeavesTheFleetKeepsNoLock(t *testing.T) {
 		a.state(breaker.Closed)
 	})
 }
+
+// slowProbe answers late to who asks for a lock.
+type slowProbe struct{ breaker.Store }
+
+func (s slowProbe) Probe(ctx context.Context, space, key string, c breaker.Claim) (breaker.Record, error) {
+	rec, err := s.Store.Probe(ctx, space, key, c)
+	time.Sleep(150 * ms)
+	return rec, err
+}
+
+// S3: a refresh that sees the worker's own lock before the answer to that arrives
+// does not take it for another's.
+func TestS3_OnesOwnLockIsNotAnothers(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		a := join(t, slowProbe{store}, "a", shared(), func(s *breaker.Sharing) { s.Refresh, s.Timeout = 200*ms, 200*ms })
+		a.fails()
+		use(9900*ms, a)
+		time.Sleep(100 * ms)
+		refreshes := a.fleet.Stats().Refreshes
+		p := a.probe()
+		require.Greater(t, a.fleet.Stats().Refreshes, refreshes, "one came in between")
+		done(p, breaker.Success)
+		synctest.Wait()
+		a.state(breaker.Closed)
+	})
+}

@@ -2,7 +2,6 @@ package breaker
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -12,7 +11,7 @@ import (
 // Breaker.mu.
 type standing struct {
 	era        uint32 // of the fleet's, in which revision means something
-	asking     bool   // a call asks for the lock of a probe
+	asking     string // the token with which a call asks for the lock of a probe; "" if none does
 	revision   uint64 // of the record that was taken over last
 	generation uint64 // of the same: what it said was done, or is known better here
 }
@@ -152,9 +151,6 @@ func (b *Breaker) adopt(rec *Record, now mono.Instant) {
 	if m.era == f.era.Load() && rec.Revision < m.revision {
 		return
 	}
-	if m.asking && strings.HasPrefix(rec.Holder, f.set.Worker+"/") {
-		return // it is the lock that a call is about to be told of, and more with it
-	}
 	b.settle(ep, now)
 	ep = b.now.Load()
 	if held := ep.forces(); rec.Forced || held.fleet != nil || held.here != nil {
@@ -215,7 +211,11 @@ func (b *Breaker) adoptForce(ep *episode, held forces, rec *Record, now mono.Ins
 
 // openShared makes b open as its record is; b.mu is held.
 func (b *Breaker) openShared(ep *episode, rec *Record, now mono.Instant) {
-	until := now.Add(max(rec.Left, rec.Lease))
+	left := max(rec.Left, rec.Lease)
+	if rec.Holder != "" && rec.Holder == b.extra().asking {
+		left = rec.Left // the lock is b's: the answer to that is on its way
+	}
+	until := now.Add(left)
 	if ep.state() != Open {
 		next := b.openUntil(ep, ReasonShared, rec.Nth, rec.Cooldown, now, until)
 		next.out.share.known = rec.Revision

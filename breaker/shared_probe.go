@@ -19,20 +19,20 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 	case b.now.Load() != ep:
 		b.unlock()
 		return b.allow(now, forced)
-	case m.asking || ep.state() == HalfOpen && (len(ep.out.leases) > 0 || !ep.out.share.free(now)):
+	case m.asking != "" || ep.state() == HalfOpen && (len(ep.out.leases) > 0 || !ep.out.share.free(now)):
 		b.unlock()
 		return b.refuse(ep, ep.out.err.cause)
 	}
-	m.asking = true
 	revision, era := m.revision, m.era
 	claim := b.claim(ep, now)
+	m.asking = claim.Token
 	b.unlock()
 
 	rec, err := f.claim(b.key, claim)
 	now = max(now, mono.Now()) // the wait is not the dependency's
 
 	b.mu.Lock()
-	m.asking = false
+	m.asking = ""
 	if err == nil && era == f.era.Load() && rec.Revision < revision {
 		f.lostData()
 	}
@@ -53,7 +53,7 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 		switch ep, end := b.now.Load(), now.Add(rec.Lease); {
 		case ep.state() == HalfOpen:
 			ep.out.share.hold = end
-		case ep.state() == Open && end > ep.out.until:
+		case ep.state() == Open && rec.Lease > 0 && end > ep.out.until:
 			b.last(ep, ep.out.nth, ep.out.lasts, end)
 		}
 		b.unlock()

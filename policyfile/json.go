@@ -16,6 +16,9 @@ const maxDepth = 50
 type jsonReader struct {
 	data []byte
 	dec  *json.Decoder
+
+	// Where the offset lies that was last asked for: lines and characters before it.
+	offset, lines, chars int
 }
 
 // parseJSON reads the one value of a JSON file.
@@ -40,11 +43,20 @@ func parseJSON(data []byte) (*node, *Fault) {
 	return nil, faultAt(at, "is no JSON: %v", err)
 }
 
-// at returns the place of an offset.
+// at returns the place of an offset. It counts on from the last one, or a long file
+// would be read again for each of its values.
 func (r *jsonReader) at(offset int) place {
-	before := r.data[:min(offset, len(r.data))]
-	line := before[bytes.LastIndexByte(before, '\n')+1:]
-	return place{bytes.Count(before, []byte{'\n'}) + 1, utf8.RuneCount(line) + 1}
+	offset = min(offset, len(r.data))
+	if offset < r.offset {
+		r.offset, r.lines, r.chars = 0, 0, 0
+	}
+	part := r.data[r.offset:offset]
+	if last := bytes.LastIndexByte(part, '\n'); last >= 0 {
+		r.lines, r.chars = r.lines+bytes.Count(part, []byte{'\n'}), 0
+		part = part[last+1:]
+	}
+	r.offset, r.chars = offset, r.chars+utf8.RuneCount(part)
+	return place{r.lines + 1, r.chars + 1}
 }
 
 // next returns the place of the next token.

@@ -359,3 +359,12 @@ func TestD091_ContradictionsAreRefused(t *testing.T) {
 	_, err := Load(strings.NewReader("wire: http\n"))
 	require.NoError(t, err, "defaults alone are valid")
 }
+
+// C1: a file of the largest size is read in the time that its size takes, and not
+// in hours.
+func TestC1_TheTimeToReadAFileIsThatOfItsSize(t *testing.T) {
+	text := `{"wire": "http",` + "\n" + `"default": {"bulkhead": [` + strings.Repeat("1,", MaxSize/4) + `1]}, "ü": 1}`
+	_, err := Load(strings.NewReader(text))
+	require.ErrorContains(t, err, "2:25: default.bulkhead")
+	require.ErrorContains(t, err, fmt.Sprintf("2:%d: ", len(text)-len(`{"wire": "http",`)-len(`"ü": 1}`)))
+}

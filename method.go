@@ -35,7 +35,7 @@ type Method struct {
 
 	states *keyed.Registry[*stateSlot]
 	latest atomic.Pointer[state] // the last look-up made for any target
-	tally  atomic.Pointer[Tally] // that of the last call while calls are counted
+	tally  atomic.Pointer[Tally] // that of the first call since calls are counted
 	narrow bool                  // a layer has a scope narrower than the target
 }
 

@@ -118,8 +118,13 @@ func (c *Call) count() {
 	if all == nil {
 		return
 	}
-	if c.tally = c.method.tally.Load(); c.tally == nil || c.tally.name != c.info.Method {
-		c.tally = all.For(c.info.Method, c.now)
-		c.method.tally.Store(c.tally) // most of a policy's calls are of one method
+	first := c.method.tally.Load() // most policies are of one method
+	if first != nil && first.name == c.info.Method {
+		c.tally = first
+		return
+	}
+	c.tally = all.For(c.info.Method, c.now)
+	if first == nil {
+		c.method.tally.Store(c.tally)
 	}
 }

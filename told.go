@@ -157,7 +157,9 @@ func (c *Call) Return(ctx context.Context, err error) {
 }
 
 // followed reports whether anybody wants to know that the call returns.
-func (c *Call) followed() bool { return c.tally != nil || c.told != nil || c.hooks.Returned != nil }
+func (c *Call) followed() bool {
+	return c.tally != nil && !c.counted || c.told != nil || c.hooks.Returned != nil
+}
 
 // ReturnAs is Return for a call whose end is not to be read from c, because
 // another goroutine may be at it.

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,6 +41,9 @@ var ways = []struct {
 		t.Cleanup(telemetry.Page(k).Close)
 	}, 0},
 	{"CallDurations", func(t testing.TB, k *holdfast.Kit) { meter(t, telemetry.Metrics{Durations: true}, k) }, 0},
+	{"CallAndAttemptDurations", func(t testing.TB, k *holdfast.Kit) {
+		meter(t, telemetry.Metrics{Durations: true, AttemptDurations: true}, k)
+	}, 0},
 	{"TracesWithoutProvider", func(_ testing.TB, k *holdfast.Kit) { telemetry.Traces{}.Attach(k) }, -1},
 	{"TracesDropped", func(_ testing.TB, k *holdfast.Kit) {
 		telemetry.Traces{Provider: sdk.NewTracerProvider(sdk.WithSampler(sdk.NeverSample()))}.Attach(k)
@@ -52,6 +56,12 @@ func BenchmarkTelemetry(b *testing.B) {
 	b.Run("Bare", func(b *testing.B) {
 		for b.Loop() {
 			_, _ = noop(context.Background())
+		}
+	})
+	b.Run("BareAtomicAdd", func(b *testing.B) {
+		var n atomic.Uint64
+		for b.Loop() {
+			n.Add(1)
 		}
 	})
 	for _, way := range ways {

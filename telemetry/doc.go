@@ -37,7 +37,7 @@
 //	holdfast.store.probes         counter  kit, outcome           those who asked it for a probe: granted, held_elsewhere, unasked (it was silent)
 //	holdfast.budget.tokens        up-down  kit, budget            repeats that the budget allows now
 //
-// Where Metrics.Durations asks for them:
+// Where Metrics.Durations asks for them, or for the attempts' Metrics.AttemptDurations:
 //
 //	holdfast.call.duration           histogram, s  kit, method, result  to the call's return; in HTTP to the headers
 //	holdfast.attempt.duration        histogram, s  kit, method, result  without the wait for a permit; not of streams

@@ -52,14 +52,14 @@ func newDurations(meter metric.Meter) (*durations, error) {
 	return d, nil
 }
 
-func (d *durations) hooks(k *holdfast.Kit) holdfast.Hooks {
+func (d *durations) hooks(k *holdfast.Kit, m Metrics) holdfast.Hooks {
 	results := newResultSets(k.Name())
 	record := func(ctx context.Context, h metric.Float64Histogram, took time.Duration, method, result string) {
 		if h.Enabled(ctx) {
 			h.Record(ctx, took.Seconds(), results.of(method, result)...)
 		}
 	}
-	return holdfast.Hooks{
+	h := holdfast.Hooks{
 		Returned: func(ctx context.Context, r holdfast.Returned) {
 			record(ctx, d.call, r.Took, r.Info.Method, r.Result.Class.String())
 		},
@@ -79,6 +79,13 @@ func (d *durations) hooks(k *holdfast.Kit) holdfast.Hooks {
 			record(ctx, d.wait, q.Took, q.Info.Method, result)
 		},
 	}
+	if !m.Durations {
+		h = holdfast.Hooks{Tried: h.Tried}
+	}
+	if !m.AttemptDurations {
+		h.Tried = nil
+	}
+	return h
 }
 
 // resultSets are the attribute sets of a kit's calls, made once for each method and

@@ -19,9 +19,14 @@ type Metrics struct {
 	// until the program sets another.
 	Provider metric.MeterProvider
 
-	// Durations asks for the histograms. They cost each call a look-up and an
-	// addition: some 200 ns, no allocation.
+	// Durations asks for the histograms of calls, of waits in bulkheads' queues and
+	// of the age of stale answers. A call pays what the SDK takes to record one
+	// value, and no allocation.
 	Durations bool
+
+	// AttemptDurations asks for the histogram of attempts, which costs each
+	// attempt as much.
+	AttemptDurations bool
 
 	// MaxKeys is how many breakers, bulkheads and budgets of a kit have series of
 	// their own; those beyond are reported together as "other", those in trouble
@@ -74,7 +79,7 @@ func (m Metrics) Register(kits ...*holdfast.Kit) (*Registration, error) {
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
 	r := &Registration{undo: callback.Unregister}
-	if !m.Durations {
+	if !m.Durations && !m.AttemptDurations {
 		return r, nil
 	}
 	durations, err := newDurations(meter)
@@ -82,7 +87,7 @@ func (m Metrics) Register(kits ...*holdfast.Kit) (*Registration, error) {
 		return nil, errors.Join(err, r.Close())
 	}
 	for _, k := range kits {
-		r.detach = append(r.detach, k.Attach(durations.hooks(k)))
+		r.detach = append(r.detach, k.Attach(durations.hooks(k, m)))
 	}
 	return r, nil
 }

@@ -137,7 +137,7 @@ func TestD087_RefusalsAreCountedByCause(t *testing.T) {
 func TestD088_TenThousandURLsAreOneRoute(t *testing.T) {
 	k, err := holdfast.New(holdfast.Config{Name: "shop", Default: quick(), Methods: map[string]holdfast.Policy{"GET /items/{id}": {}}})
 	require.NoError(t, err)
-	_, collect := meter(t, telemetry.Metrics{Durations: true}, k)
+	_, collect := meter(t, telemetry.Metrics{Durations: true, AttemptDurations: true}, k)
 	transport := httpmw.NewTransport(roundTrip(func(req *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("x"))}, nil
 	}), k)
@@ -251,7 +251,7 @@ func TestD089_AnyNumberOfKitsShareAMeter(t *testing.T) {
 	var registrations []*telemetry.Registration
 	for _, name := range []string{"a", "b", "c"} {
 		k := newKit(t, name, quick())
-		r, err := telemetry.Metrics{Provider: provider, Durations: true}.Register(k)
+		r, err := telemetry.Metrics{Provider: provider, Durations: true, AttemptDurations: true}.Register(k)
 		require.NoError(t, err)
 		require.NoError(t, do(t.Context(), k, read, nil))
 		kits, registrations = append(kits, k), append(registrations, r)
@@ -303,7 +303,7 @@ func TestO1_TheOtherLayersAreMeasured(t *testing.T) {
 		p.Retry = &retry.Policy{Hedge: retry.Hedge{Delay: 10 * time.Millisecond}}
 		p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return 7, nil }}
 		k := newKit(t, "shop", p)
-		_, collect := meter(t, telemetry.Metrics{Durations: true}, k)
+		_, collect := meter(t, telemetry.Metrics{Durations: true, AttemptDurations: true}, k)
 		ctx := t.Context()
 
 		var tries atomic.Int32

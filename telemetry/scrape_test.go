@@ -72,7 +72,7 @@ func eventful(t *testing.T) (text string) {
 		hedged.Retry = &retry.Policy{Hedge: retry.Hedge{Delay: time.Millisecond}}
 		k, err := holdfast.New(holdfast.Config{Name: "shop", Default: p, Methods: map[string]holdfast.Policy{"hedged": hedged}})
 		require.NoError(t, err)
-		scrape := scraped(t, telemetry.Metrics{Durations: true}, k)
+		scrape := scraped(t, telemetry.Metrics{Durations: true, AttemptDurations: true}, k)
 		ctx := t.Context()
 		slow := func(ctx context.Context) (int, error) { time.Sleep(20 * time.Millisecond); return 1, nil }
 		for _, method := range []string{"select", "hedged", "insert"} {

@@ -313,6 +313,11 @@ func TestO1_APanickingHookLeavesNothing(t *testing.T) {
 				for _, b := range k.Bulkheads() {
 					require.Zero(t, b.InUse())
 				}
+				for _, b := range k.Breakers() {
+					if name == "attempt" {
+						require.Zero(t, b.Counts().Results, "the dependency was not touched")
+					}
+				}
 				detach()
 				stop()
 				_, err = do(t.Context(), k, read, answers(ok))

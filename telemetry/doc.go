@@ -28,6 +28,7 @@
 //	holdfast.retry.denied         counter  kit, method, cause     of the refusals those of a repeat: the call ended with its last failure
 //	holdfast.hedge.sent           counter  kit, method
 //	holdfast.hedge.won            counter  kit, method            hedges that had the answer
+//	holdfast.failover.sent        counter  kit, method            attempts at another upstream than the one before
 //	holdfast.fallback.served      counter  kit, method            calls that got a fallback's answer
 //	holdfast.bulkhead.in_use      up-down  kit, bulkhead          permits
 //	holdfast.bulkhead.waiting     up-down  kit, bulkhead          attempts in the queue

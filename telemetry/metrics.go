@@ -116,7 +116,7 @@ type instruments struct {
 	opens, probes, breakerRefusals     metric.Int64ObservableCounter
 	calls, attempts, refusals          metric.Int64ObservableCounter
 	retries, denied, hedges, hedgesWon metric.Int64ObservableCounter
-	fallbacks                          metric.Int64ObservableCounter
+	failovers, fallbacks               metric.Int64ObservableCounter
 	inUse, waiting, limit              metric.Int64ObservableUpDownCounter
 	tokens                             metric.Float64ObservableUpDownCounter
 	storeUp                            metric.Int64ObservableUpDownCounter
@@ -146,6 +146,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	counter(&in.denied, "holdfast.retry.denied", "{attempt}", "Repeats that were due and not made.")
 	counter(&in.hedges, "holdfast.hedge.sent", "{attempt}", "Hedges that were sent.")
 	counter(&in.hedgesWon, "holdfast.hedge.won", "{attempt}", "Hedges that had the answer.")
+	counter(&in.failovers, "holdfast.failover.sent", "{attempt}", "Attempts at another upstream than the one before.")
 	counter(&in.fallbacks, "holdfast.fallback.served", "{call}", "Calls that got a fallback's answer.")
 	upDown(&in.inUse, "holdfast.bulkhead.in_use", "{permit}", "Permits that are out.")
 	upDown(&in.waiting, "holdfast.bulkhead.waiting", "{attempt}", "Attempts in the queue.")
@@ -165,7 +166,7 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 func (in *instruments) all() []metric.Observable {
 	return []metric.Observable{
 		in.state, in.breakers, in.opens, in.probes, in.breakerRefusals, in.calls, in.attempts, in.refusals, in.retries, in.denied,
-		in.hedges, in.hedgesWon, in.fallbacks, in.inUse, in.waiting, in.limit, in.tokens,
+		in.hedges, in.hedgesWon, in.failovers, in.fallbacks, in.inUse, in.waiting, in.limit, in.tokens,
 		in.storeUp, in.storeFailures, in.storeProbes,
 	}
 }

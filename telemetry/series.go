@@ -226,6 +226,9 @@ func (k *kitSeries) observeCalls(in *instruments, o metric.Observer) {
 			o.ObserveInt64(in.hedges, int64(hedges), set)
 			o.ObserveInt64(in.hedgesWon, int64(t.HedgesWon()), set)
 		}
+		if n := t.Failovers(); n > 0 {
+			o.ObserveInt64(in.failovers, int64(n), set)
+		}
 		if n := t.Fallbacks(); n > 0 {
 			o.ObserveInt64(in.fallbacks, int64(n), set)
 		}

@@ -29,7 +29,8 @@ type repeat struct {
 // the caller does not have the stream yet, or s.changing is held.
 func (s *stream) next(res call.Result) bool {
 	r := s.record
-	for r.call.Next(r.ctx, res, nil) && !r.isOver() {
+	// Asked before Next as well: whoever ends a call that panics reads what Next writes.
+	for !r.isOver() && r.call.Next(r.ctx, res, nil) && !r.isOver() {
 		r.attempts.Store(int32(r.call.Attempt()))
 		t := &r.first
 		if s.used {

@@ -81,7 +81,7 @@ func FuzzNamesOfRPCs(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		require.NotPanics(t, func() { grpcwire.ServiceOf(name) })
+		require.NotPanics(t, func() { _ = grpcwire.ServiceOf(name) })
 		if s := declaredSafety(name); s != call.SafetyUnknown {
 			_, err := parseName(name)
 			require.NoError(t, err, "only what has the form of a method declares anything")

@@ -117,7 +117,12 @@ func checkStream(t *rapid.T) {
 		Retry:    &retry.Policy{MaxAttempts: most, Backoff: retry.Backoff{Base: 10 * time.Millisecond, Jitter: retry.NoJitter}, Budget: retry.NoBudget()},
 		Breaker:  breaker.Off(),
 		Bulkhead: &bulkhead.Config{Limit: 1},
-		Timeout:  &timeout.Limits{FirstMessage: milliseconds("FirstMessage", 0, 1) * 50, Idle: milliseconds("Idle", 0, 1) * 60},
+		// A message that comes in the instant of a limit is there, and is not delivered:
+		// limits lie between the moments at which anything comes.
+		Timeout: &timeout.Limits{
+			FirstMessage: milliseconds("FirstMessage", 0, 1) * 50250 / 1000,
+			Idle:         milliseconds("Idle", 0, 1) * 60250 / 1000,
+		},
 		Classify: func(_ context.Context, _ call.Info, r call.Result) call.Result { judged++; return r },
 	}})
 	require.NoError(t, err)

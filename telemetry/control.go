@@ -76,7 +76,10 @@ func (p *Operations) act(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), status)
 		return
 	}
-	http.Redirect(w, r, r.URL.RequestURI(), http.StatusSeeOther)
+	// Back to the page itself, which alone the browser knows the address of: a path
+	// as it comes here may have lost a prefix, or name another host.
+	w.Header().Set("Location", "?"+r.URL.RawQuery)
+	w.WriteHeader(http.StatusSeeOther)
 }
 
 func (p *Operations) do(r *http.Request, operator string) (status int, err error) {

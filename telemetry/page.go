@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -39,6 +40,7 @@ type Operations struct {
 	detach      []func()
 	closed      chan struct{}
 	closing     sync.Once
+	readers     atomic.Int64 // that are shown changes live
 }
 
 // Page returns the page of kits. It begins to remember what their breakers do and
@@ -162,9 +164,13 @@ func serveAsset(w http.ResponseWriter, r *http.Request, name string) {
 // live sends what the page shows whenever it is another, as server-sent events,
 // until the client is gone.
 func (p *Operations) live(w http.ResponseWriter, r *http.Request, look func() *view) {
+	if p.readers.Add(1) > maxReaders {
+		p.readers.Add(-1)
+		http.Error(w, "Too many pages are open.", http.StatusServiceUnavailable)
+		return
+	}
+	defer p.readers.Add(-1)
 	control := http.NewResponseController(w)
-	// A server's limit for a whole answer is not for this one.
-	_ = control.SetWriteDeadline(time.Time{})
 	w.Header().Set("Content-Type", "text/event-stream")
 	wake, stop := p.history.wake()
 	defer stop()
@@ -175,6 +181,9 @@ func (p *Operations) live(w http.ResponseWriter, r *http.Request, look func() *v
 		now := render("live", look())
 		if !bytes.Equal(now, last) {
 			last = now
+			// A server's limit for a whole answer is not for this one, and a reader
+			// who takes nothing any more is not waited for.
+			_ = control.SetWriteDeadline(time.Now().Add(writeLimit))
 			if _, err := w.Write(asEvent(now)); err != nil {
 				return
 			}
@@ -205,6 +214,11 @@ func (p *Operations) live(w http.ResponseWriter, r *http.Request, look func() *v
 const (
 	liveTick  = time.Second
 	livePause = 100 * time.Millisecond
+
+	// What a reader may cost: how long one write may take, and how many may be
+	// shown changes live at once.
+	writeLimit = 10 * time.Second
+	maxReaders = 100
 )
 
 // asEvent makes a server-sent event of a text.

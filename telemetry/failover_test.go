@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpmw"
@@ -39,6 +40,7 @@ func fetch(t *testing.T, transport http.RoundTripper, url string) *http.Response
 func TestO1_FailoverIsMeasured(t *testing.T) {
 	k := newKit(t, "shop", holdfast.Policy{Retry: retry.Off()})
 	_, collect := meter(t, telemetry.Metrics{}, k)
+	r := traced(t, k, telemetry.Traces{})
 	base := wire(func(req *http.Request) (*http.Response, error) {
 		if req.URL.Host == "a.test" {
 			return answer(req, http.StatusServiceUnavailable), nil
@@ -51,4 +53,6 @@ func TestO1_FailoverIsMeasured(t *testing.T) {
 	got := collect()
 	require.EqualValues(t, 1, got.of("holdfast.failover.sent").sum(), got)
 	require.EqualValues(t, 2, got.of("holdfast.attempts").sum(), got)
+	require.Len(t, r.of(trace.SpanKindClient), 2, "each hop has its span")
+	require.Equal(t, []string{"holdfast.failover holdfast.attempt=2 holdfast.from=a holdfast.after=unavailable"}, events(r.of(trace.SpanKindInternal)[0]))
 }

@@ -79,6 +79,10 @@ func (t tracer) hooks(outerOnly bool) holdfast.Hooks {
 			event(ctx, "holdfast.retry", attribute.Int("holdfast.attempt", r.Attempt),
 				attribute.String("holdfast.after", r.After.Class.String()), attribute.Float64("holdfast.delay", r.Delay.Seconds()))
 		},
+		Failover: func(ctx context.Context, f holdfast.Failover) {
+			event(ctx, "holdfast.failover", attribute.Int("holdfast.attempt", f.Attempt),
+				attribute.String("holdfast.from", redact(f.From)), attribute.String("holdfast.after", f.After.Class.String()))
+		},
 		Refused: func(ctx context.Context, r holdfast.Refusal) {
 			event(ctx, "holdfast.refused", attribute.Int("holdfast.attempt", r.Attempt), attribute.String("holdfast.cause", r.Cause.String()))
 		},

@@ -117,6 +117,32 @@ func TestAnOrderThatCameTooEarlyIsKept(t *testing.T) {
 	}
 }
 
+// A line that failed leaves nothing behind that would spoil the next.
+func TestALineThatFailedIsTakenBack(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "t")
+	table, err := openTable(name)
+	require.NoError(t, err)
+	require.NoError(t, table.insert(row{"1", "lamp"}))
+
+	writable := table.file
+	readOnly, err := os.Open(name)
+	require.NoError(t, err)
+	table.file = readOnly
+	require.Error(t, table.insert(row{"2", "never taken"}))
+	require.NoError(t, readOnly.Close())
+	table.file = writable
+	_, err = table.file.WriteAt([]byte(`{"key":"2","order":"written, but not known to be on the disk","state":"pending"}`+"\n"), table.size)
+	require.NoError(t, err)
+
+	require.NoError(t, table.insert(row{"3", "sofa"}))
+	require.Len(t, table.pending(), 2)
+	require.NoError(t, table.Close())
+	again, err := openTable(name)
+	require.NoError(t, err)
+	defer again.Close()
+	require.Equal(t, []row{{"1", "lamp"}, {"3", "sofa"}}, again.pending())
+}
+
 func TestABrokenTableIsNotOverwritten(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "t")
 	require.NoError(t, os.WriteFile(name, []byte("no table\n"), 0o600))

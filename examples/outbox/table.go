@@ -32,6 +32,8 @@ const (
 type table struct {
 	mu     sync.Mutex
 	file   *os.File
+	size   int64 // of the lines that are on the disk
+	torn   bool  // there may be more behind them, of a line that failed
 	rows   []row
 	states map[string]string // by key
 }
@@ -59,7 +61,6 @@ func openTable(name string) (*table, error) {
 
 func (t *table) read() error {
 	r := bufio.NewReader(t.file)
-	var whole int64 // bytes of whole lines
 	for {
 		text, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -73,13 +74,9 @@ func (t *table) read() error {
 			return err
 		}
 		t.apply(l)
-		whole += int64(len(text))
+		t.size += int64(len(text))
 	}
-	if err := t.file.Truncate(whole); err != nil {
-		return err
-	}
-	_, err := t.file.Seek(whole, io.SeekStart)
-	return err
+	return t.file.Truncate(t.size)
 }
 
 func (t *table) apply(l line) {
@@ -89,7 +86,8 @@ func (t *table) apply(l line) {
 	t.states[l.Key] = l.State
 }
 
-// write appends a line. When it returns the line is on the disk.
+// write appends a line. When it returns the line is on the disk. If it fails, what
+// is there of the line is taken back, at the latest before the next one.
 func (t *table) write(l line) error {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -97,12 +95,22 @@ func (t *table) write(l line) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, err := t.file.Write(append(text, '\n')); err != nil {
+	if t.torn {
+		if err := t.file.Truncate(t.size); err != nil {
+			return err
+		}
+	}
+	t.torn = true
+	n, err := t.file.WriteAt(append(text, '\n'), t.size)
+	if err == nil {
+		err = t.file.Sync()
+	}
+	if err != nil {
+		t.torn = t.file.Truncate(t.size) != nil
 		return err
 	}
-	if err := t.file.Sync(); err != nil {
-		return err
-	}
+	t.torn = false
+	t.size += int64(n)
 	t.apply(l)
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/internal/memnet"
 )
 
 // seen is a base transport that keeps what it is sent, and answers all but the last
@@ -219,7 +218,7 @@ func TestRedirectsLeadBackToTheFront(t *testing.T) {
 
 // Prepare may put another body in the place of the request's.
 func TestPrepareMayChangeTheBody(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
+	overLinks(t, func(t *testing.T, l link) {
 		model := func(name string) func(*http.Request) error {
 			return func(req *http.Request) error {
 				text, err := io.ReadAll(req.Body)
@@ -235,12 +234,12 @@ func TestPrepareMayChangeTheBody(t *testing.T) {
 			}
 		}
 		down := status(http.StatusServiceUnavailable, "")
-		c := network(t, proto, map[string]*script{"a": answers(down), "b": answers(status(http.StatusOK, "B"))})
-		c.over(t, holdfast.Config{Default: quick()}, []httpmw.Upstream{
-			{URL: host("a"), Name: "a", Prepare: model("model-of-a")}, {URL: host("b"), Name: "b", Prepare: model("m")},
+		c := network(t, l, map[string]*script{"a": answers(down), "b": answers(status(http.StatusOK, "B"))})
+		c.over(t, holdfast.Config{Default: unhurried()}, []httpmw.Upstream{
+			{URL: l.host("a"), Name: "a", Prepare: model("model-of-a")}, {URL: l.host("b"), Name: "b", Prepare: model("m")},
 		})
 		for range 2 {
-			_, text, err := c.do(t.Context(), http.MethodPut, host("a")+"/chat", `{"model":"any"}`)
+			_, text, err := c.do(t.Context(), http.MethodPut, l.host("a")+"/chat", `{"model":"any"}`)
 			require.NoError(t, err)
 			require.Equal(t, "B", text)
 		}

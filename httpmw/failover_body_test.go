@@ -5,18 +5,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/holdfast-go/holdfast/internal/memnet"
 )
 
 // H2: a body that was made ready for an upstream which then refuses is the next
 // round's, and not opened once more.
 func TestH2_ABodyForAnUpstreamThatRefusesIsKept(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
-		c := simple(t, proto, quick(), map[string]*script{
+	overLinks(t, func(t *testing.T, l link) {
+		c := simple(t, l, unhurried(), map[string]*script{
 			"a": answers(status(http.StatusServiceUnavailable, ""), status(http.StatusServiceUnavailable, ""), status(http.StatusOK, "A")),
 			"b": answers(status(http.StatusOK, "B")),
 		}, "a", "b")
@@ -31,16 +28,15 @@ func TestH2_ABodyForAnUpstreamThatRefusesIsKept(t *testing.T) {
 			return o, nil
 		}
 		body, _ := open()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, host("a"), body)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, l.host("a"), body)
 		require.NoError(t, err)
 		req.GetBody = open
 		_, text, err = c.send(req)
 		require.NoError(t, err)
 		require.Equal(t, "A", text)
-		synctest.Wait() // the transport closes them
 		require.Len(t, opened, 2, "one for each attempt")
 		for _, o := range opened {
-			require.Equal(t, 1, o.closed())
+			c.settled(t, func() bool { return o.closed() == 1 }, "the transport closes them, once each")
 		}
 		require.Equal(t, "the body", c.scripts["a"].hits()[2].body)
 	})

@@ -2,7 +2,10 @@ package httpmw_test
 
 import (
 	"context"
+	"crypto/tls"
+	"fmt"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"strings"
@@ -18,34 +21,107 @@ import (
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/outlier"
 	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
 )
+
+// link is how client and servers are joined: in a bubble and in memory, or over
+// loopback sockets in real time.
+type link struct {
+	proto   memnet.Proto
+	sockets bool
+}
+
+func (l link) String() string {
+	if l.sockets {
+		return string(l.proto) + ", sockets"
+	}
+	return string(l.proto)
+}
+
+// overBubbles runs a test in a bubble over HTTP/1.1, h2c and HTTP/2 with TLS.
+func overBubbles(t *testing.T, test func(*testing.T, link)) {
+	for _, proto := range memnet.Protos() {
+		t.Run(string(proto), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, link{proto: proto}) })
+		})
+	}
+}
+
+// overLinks runs a test that looks at no clock over sockets too.
+func overLinks(t *testing.T, test func(*testing.T, link)) {
+	overBubbles(t, test)
+	for _, proto := range memnet.Protos() {
+		l := link{proto, true}
+		t.Run(l.String(), func(t *testing.T) { test(t, l) })
+	}
+}
 
 // channels are scripted servers, each with a host of its own, and one transport that
 // reaches all.
 type channels struct {
+	link
 	kit       *holdfast.Kit
 	transport *httpmw.Transport
 	client    *http.Client
 	base      *http.Transport
 	scripts   map[string]*script
-	servers   map[string]*memnet.Server
+	servers   map[string]*memnet.Server // in a bubble
+	refused   *refusals                 // over sockets
 }
 
 // host is the base URL of the server with a name.
-func host(name string) string { return "http://" + name + ".test" }
+func (l link) host(name string) string {
+	if l.proto.TLS() {
+		return "https://" + name + ".test"
+	}
+	return "http://" + name + ".test"
+}
 
-// network starts the servers.
-func network(t memnet.TB, proto memnet.Proto, scripts map[string]*script) *channels {
-	c := &channels{scripts: scripts, servers: map[string]*memnet.Server{}}
+// address is what a transport dials for that URL.
+func (l link) address(name string) string {
+	if l.proto.TLS() {
+		return name + ".test:443"
+	}
+	return name + ".test:80"
+}
+
+// network starts the servers. Their one certificate is for all their names.
+func network(t memnet.TB, l link, scripts map[string]*script) *channels {
+	c := &channels{link: l, scripts: scripts}
+	var secret, trust *tls.Config
+	if l.proto.TLS() {
+		var hosts []string
+		for name := range scripts {
+			hosts = append(hosts, name+".test")
+		}
+		cert, roots, err := memnet.Certificate(hosts...)
+		if err != nil {
+			t.Fatalf("no certificate: %v", err)
+		}
+		secret, trust = &tls.Config{Certificates: []tls.Certificate{cert}}, &tls.Config{RootCAs: roots}
+	}
+	tune := func(s *http.Server, tr *http.Transport) {
+		s.ErrorLog = log.New(io.Discard, "", 0) // cut handshakes are meant
+		s.TLSConfig, tr.TLSClientConfig = secret.Clone(), trust.Clone()
+	}
+	if l.sockets {
+		c.onSockets(t, tune)
+	} else {
+		c.inMemory(t, tune)
+	}
+	return c
+}
+
+func (c *channels) inMemory(t memnet.TB, tune func(*http.Server, *http.Transport)) {
+	c.servers = map[string]*memnet.Server{}
 	wires := memnet.Net{}
-	for name, s := range scripts {
-		server := memnet.Start(t, proto, s)
-		wires[name+".test:80"] = server.Wire
+	for name, s := range c.scripts {
+		server := memnet.Start(t, c.proto, s, tune)
+		wires[c.address(name)] = server.Wire
 		c.servers[name] = server
 		c.base = server.Transport
 	}
 	c.base.DialContext = wires.DialContext
-	return c
 }
 
 // over puts a failover over the network.
@@ -59,13 +135,13 @@ func (c *channels) over(t require.TestingT, config holdfast.Config, upstreams []
 }
 
 // simple is a failover over all the hosts named, in that order.
-func simple(t *testing.T, proto memnet.Proto, p holdfast.Policy, scripts map[string]*script, names ...string) *channels {
+func simple(t *testing.T, l link, p holdfast.Policy, scripts map[string]*script, names ...string) *channels {
 	t.Helper()
 	var ups []httpmw.Upstream
 	for _, name := range names {
-		ups = append(ups, httpmw.Upstream{URL: host(name), Name: name})
+		ups = append(ups, httpmw.Upstream{URL: l.host(name), Name: name})
 	}
-	return network(t, proto, scripts).over(t, holdfast.Config{Default: p}, ups)
+	return network(t, l, scripts).over(t, holdfast.Config{Default: p}, ups)
 }
 
 func (c *channels) hits() map[string]int {
@@ -96,12 +172,15 @@ func (c *channels) send(req *http.Request) (resp *http.Response, text string, er
 		return nil, "", err
 	}
 	defer resp.Body.Close()
+	if http2 := c.proto != memnet.HTTP1; (resp.ProtoMajor == 2) != http2 {
+		return nil, "", fmt.Errorf("%s over a link of %s", resp.Proto, c.proto)
+	}
 	all, err := io.ReadAll(resp.Body)
 	return resp, string(all), err
 }
 
 func (c *channels) get(t *testing.T) (resp *http.Response, text string, err error) {
-	return c.do(t.Context(), http.MethodGet, host("a")+"/x", "")
+	return c.do(t.Context(), http.MethodGet, c.host("a")+"/x", "")
 }
 
 func (c *channels) breaker(t require.TestingT, name string) *breaker.Breaker {
@@ -110,21 +189,46 @@ func (c *channels) breaker(t require.TestingT, name string) *breaker.Breaker {
 	return b
 }
 
+// refuse makes the server with a name refuse connections, or take them again.
+// The connections that are idle once every call has ended are closed first.
+func (c *channels) refuse(t require.TestingT, name string, refuse bool) {
+	if c.sockets {
+		c.refused.set(c.address(name), refuse)
+		require.Eventually(t, func() bool {
+			c.transport.CloseIdleConnections() // HTTP/2 knows a little late that one is idle
+			return c.refused.open.Load() == 0
+		}, 10*time.Second, time.Millisecond, "connections left open")
+		return
+	}
+	synctest.Wait()
+	c.transport.CloseIdleConnections()
+	c.servers[name].Wire.Refuse(refuse)
+}
+
+// settled asserts what comes true by what others do, without a wait for time.
+func (c *channels) settled(t *testing.T, is func() bool, text string) {
+	t.Helper()
+	if c.sockets {
+		require.Eventually(t, is, 10*time.Second, time.Millisecond, text)
+		return
+	}
+	synctest.Wait()
+	require.True(t, is(), text)
+}
+
+// unhurried is quick with an attempt limit that no busy machine exceeds.
+func unhurried() holdfast.Policy {
+	p := quick()
+	p.Timeout = &timeout.Limits{Attempt: 30 * time.Second}
+	return p
+}
+
 // brittle is a policy without retries whose breakers open at one failure.
 func brittle() holdfast.Policy {
 	p := quick()
 	p.Retry = retry.Off()
 	p.Breaker = &breaker.Config{Consecutive: 1, Cooldown: 10 * time.Second, Jitter: breaker.NoJitter, ProbeSuccesses: 1}
 	return p
-}
-
-// overBoth runs a test in a bubble over HTTP/1.1 and HTTP/2.
-func overBoth(t *testing.T, test func(*testing.T, memnet.Proto)) {
-	for _, proto := range []memnet.Proto{memnet.HTTP1, memnet.H2C} {
-		t.Run(string(proto), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, proto) })
-		})
-	}
 }
 
 // event sends events, one each pause, and then holds the stream until it is told to

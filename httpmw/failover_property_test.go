@@ -56,7 +56,7 @@ func TestF6_WhateverTheUpstreamsDo(t *testing.T) {
 }
 
 func checkFailover(t *rapid.T) {
-	proto := rapid.SampledFrom([]memnet.Proto{memnet.HTTP1, memnet.H2C}).Draw(t, "wire")
+	l := link{proto: rapid.SampledFrom(memnet.Protos()).Draw(t, "wire")}
 	n := rapid.IntRange(1, 4).Draw(t, "upstreams")
 	opens := rapid.Bool().Draw(t, "breakers open")
 	instances := rapid.Bool().Draw(t, "two are one")
@@ -83,13 +83,13 @@ func checkFailover(t *rapid.T) {
 		}
 		scripts[name] = answers(steps...)
 	}
-	c := network(t, proto, scripts)
+	c := network(t, l, scripts)
 	var ups []httpmw.Upstream
 	for _, name := range names {
-		ups = append(ups, httpmw.Upstream{URL: host(name), Name: name})
+		ups = append(ups, httpmw.Upstream{URL: l.host(name), Name: name})
 	}
 	if instances && n > 1 {
-		ups = append(ups[:n-2], httpmw.Upstream{Name: names[n-2], Instances: []string{host(names[n-2]), host(names[n-1])}})
+		ups = append(ups[:n-2], httpmw.Upstream{Name: names[n-2], Instances: []string{l.host(names[n-2]), l.host(names[n-1])}})
 	}
 	var made, ended atomic.Int64
 	c.over(t, holdfast.Config{Default: p, Hooks: holdfast.Hooks{
@@ -156,8 +156,7 @@ func checkFailover(t *rapid.T) {
 			req.Header.Set("Idempotency-Key", id)
 		}
 		if refuse != "" {
-			c.transport.CloseIdleConnections()
-			c.servers[refuse].Wire.Refuse(true)
+			c.refuse(t, refuse, true)
 		}
 		ask := func() {
 			defer cancel()

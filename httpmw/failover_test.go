@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/httpmw"
-	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
 )
@@ -24,20 +23,20 @@ import (
 // D065, T4, B14: a channel that accepts and stays silent costs one limit on the first
 // message, and is skipped for all its models from then on.
 func TestD065_ASilentChannelIsSkippedForAllItsModels(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
+	overBubbles(t, func(t *testing.T, l link) {
 		p := brittle()
 		p.Safety = call.Idempotent
 		p.Breaker.Scope = breaker.TwoLevel
 		p.Timeout = &timeout.Limits{Attempt: time.Minute, FirstMessage: 100 * time.Millisecond}
-		c := network(t, proto, map[string]*script{"a": answers(silent), "b": answers(events(time.Millisecond, "one", "two"))})
+		c := network(t, l, map[string]*script{"a": answers(silent), "b": answers(events(time.Millisecond, "one", "two"))})
 		c.over(t, holdfast.Config{Methods: map[string]holdfast.Policy{"POST /chat": p}}, []httpmw.Upstream{
-			{URL: host("a"), Name: "A", Resource: "m1"},
-			{URL: host("a"), Name: "A", Resource: "m2"},
-			{URL: host("b"), Name: "B", Resource: "m1"},
+			{URL: l.host("a"), Name: "A", Resource: "m1"},
+			{URL: l.host("a"), Name: "A", Resource: "m2"},
+			{URL: l.host("b"), Name: "B", Resource: "m1"},
 		}, httpmw.WithFirstMessage(httpmw.FirstEvent))
 		for i, want := range []time.Duration{101 * time.Millisecond, time.Millisecond} {
 			begin := time.Now()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, host("a")+"/chat", strings.NewReader("{}"))
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.host("a")+"/chat", strings.NewReader("{}"))
 			require.NoError(t, err)
 			resp, err := c.client.Do(req)
 			require.NoError(t, err)
@@ -55,7 +54,7 @@ func TestD065_ASilentChannelIsSkippedForAllItsModels(t *testing.T) {
 // D066, T4: the limit on the first message begins with the attempt, dial and headers
 // included, and holds for every hop and every attempt; what has lost is cancelled.
 func TestD066_TheFirstMessagesLimitHoldsForEachHop(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
+	overBubbles(t, func(t *testing.T, l link) {
 		gone := make(chan string, 10)
 		late := func(name string, headers time.Duration) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +69,7 @@ func TestD066_TheFirstMessagesLimitHoldsForEachHop(t *testing.T) {
 		p.Retry.MaxAttempts = 2
 		p.Breaker = breaker.Off()
 		p.Timeout = &timeout.Limits{FirstMessage: 100 * time.Millisecond}
-		c := simple(t, proto, p, map[string]*script{"a": answers(late("a", 40*time.Millisecond)), "b": answers(late("b", 0))}, "a", "b")
+		c := simple(t, l, p, map[string]*script{"a": answers(late("a", 40*time.Millisecond)), "b": answers(late("b", 0))}, "a", "b")
 		c.servers["a"].Wire.Hang(true)
 		time.AfterFunc(80*time.Millisecond, func() { c.servers["a"].Wire.Hang(false) })
 		begin := time.Now()
@@ -86,9 +85,9 @@ func TestD066_TheFirstMessagesLimitHoldsForEachHop(t *testing.T) {
 // D067: with all channels open one forced try goes to the one with the least cooldown
 // left; one that is forced open is never asked.
 func TestD067_OneForcedTryWhenAllAreOpen(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
+	overBubbles(t, func(t *testing.T, l link) {
 		down := status(http.StatusServiceUnavailable, "down")
-		c := simple(t, proto, brittle(), map[string]*script{
+		c := simple(t, l, brittle(), map[string]*script{
 			"a": answers(down, status(http.StatusOK, "A is back")), "b": answers(down), "c": answers(status(http.StatusOK, "C")),
 		}, "a", "b", "c")
 		_, text, err := c.get(t)
@@ -117,12 +116,12 @@ func TestD067_OneForcedTryWhenAllAreOpen(t *testing.T) {
 // F6: a failed answer is given up for the next upstream's, and comes back whole, with
 // its permit returned, if that refuses.
 func TestF6_TheLastRealAnswerComesBack(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
-		p := quick()
+	overLinks(t, func(t *testing.T, l link) {
+		p := unhurried()
 		p.Retry = retry.Off()
 		p.Bulkhead = &bulkhead.Config{Limit: 1}
 		long := strings.Repeat("down ", 40_000)
-		c := simple(t, proto, p, map[string]*script{
+		c := simple(t, l, p, map[string]*script{
 			"a": answers(status(http.StatusServiceUnavailable, long)), "b": answers(status(http.StatusOK, "B")),
 		}, "a", "b")
 		for range 4 {
@@ -143,12 +142,12 @@ func TestF6_TheLastRealAnswerComesBack(t *testing.T) {
 // K2: the permit of a failed answer is free for the next upstream, which may be another
 // part of the same target.
 func TestK2_AHopHoldsOnePermit(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
-		p := quick()
+	overLinks(t, func(t *testing.T, l link) {
+		p := unhurried()
 		p.Retry = retry.Off()
 		p.Bulkhead = &bulkhead.Config{Limit: 1}
-		c := network(t, proto, map[string]*script{"a": answers(status(http.StatusServiceUnavailable, "down"), status(http.StatusOK, "ok"))})
-		c.over(t, holdfast.Config{Default: p}, []httpmw.Upstream{{URL: host("a"), Name: "A", Resource: "m1"}, {URL: host("a"), Name: "A", Resource: "m2"}})
+		c := network(t, l, map[string]*script{"a": answers(status(http.StatusServiceUnavailable, "down"), status(http.StatusOK, "ok"))})
+		c.over(t, holdfast.Config{Default: p}, []httpmw.Upstream{{URL: l.host("a"), Name: "A", Resource: "m1"}, {URL: l.host("a"), Name: "A", Resource: "m2"}})
 		resp, text, err := c.get(t)
 		require.NoError(t, err)
 		require.Equal(t, "ok", text)
@@ -158,16 +157,16 @@ func TestK2_AHopHoldsOnePermit(t *testing.T) {
 
 // R9, H2: each hop sends the whole body again, and the same key.
 func TestR9_EachHopSendsTheBodyAndTheKey(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
-		p := quick()
+	overLinks(t, func(t *testing.T, l link) {
+		p := unhurried()
 		p.Retry = &retry.Policy{MaxAttempts: 1, IdempotencyKey: true}
 		down := status(http.StatusServiceUnavailable, "down")
 		for name, body := range map[string]func() io.Reader{
 			"with GetBody":    func() io.Reader { return strings.NewReader("the body") },
 			"without GetBody": func() io.Reader { return &opaque{Reader: strings.NewReader("the body")} },
 		} {
-			c := simple(t, proto, p, map[string]*script{"a": answers(down), "b": answers(down), "c": answers(status(http.StatusOK, "C"))}, "a", "b", "c")
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, host("a")+"/x", body())
+			c := simple(t, l, p, map[string]*script{"a": answers(down), "b": answers(down), "c": answers(status(http.StatusOK, "C"))}, "a", "b", "c")
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.host("a")+"/x", body())
 			require.NoError(t, err)
 			_, text, err := c.send(req)
 			require.NoError(t, err)
@@ -181,9 +180,8 @@ func TestR9_EachHopSendsTheBodyAndTheKey(t *testing.T) {
 			}
 			require.Len(t, keys, 1, "one key for all hops")
 			require.Empty(t, req.Header, "the caller's request is not changed")
-			synctest.Wait() // its transport closes it
 			if o, ok := req.Body.(*opaque); ok {
-				require.Equal(t, 1, o.closed())
+				c.settled(t, func() bool { return o.closed() == 1 }, "its transport closes it, once")
 			}
 		}
 	})
@@ -191,17 +189,16 @@ func TestR9_EachHopSendsTheBodyAndTheKey(t *testing.T) {
 
 // F6, R2: a POST moves on only if nothing of it was sent.
 func TestF6_APostMovesOnOnlyIfUnsent(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
+	overLinks(t, func(t *testing.T, l link) {
 		down := status(http.StatusServiceUnavailable, "down")
-		c := simple(t, proto, quick(), map[string]*script{"a": answers(down), "b": answers(status(http.StatusOK, "B"))}, "a", "b")
-		resp, _, err := c.do(t.Context(), http.MethodPost, host("a")+"/x", "order")
+		c := simple(t, l, unhurried(), map[string]*script{"a": answers(down), "b": answers(status(http.StatusOK, "B"))}, "a", "b")
+		resp, _, err := c.do(t.Context(), http.MethodPost, l.host("a")+"/x", "order")
 		require.NoError(t, err)
 		require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
 		require.Equal(t, map[string]int{"a": 1}, c.hits())
 
-		c.transport.CloseIdleConnections()
-		c.servers["a"].Wire.Refuse(true)
-		_, text, err := c.do(t.Context(), http.MethodPost, host("a")+"/x", "order")
+		c.refuse(t, "a", true)
+		_, text, err := c.do(t.Context(), http.MethodPost, l.host("a")+"/x", "order")
 		require.NoError(t, err)
 		require.Equal(t, "B", text)
 		require.Equal(t, map[string]int{"a": 1, "b": 1}, c.hits())
@@ -213,15 +210,15 @@ func TestF6_APostMovesOnOnlyIfUnsent(t *testing.T) {
 // its first event moves on, one that breaks off later is the caller's to see, and a
 // failure of its upstream (D076, D079).
 func TestD079_AStreamMovesOnOnlyBeforeItsFirstEvent(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
-		p := quick()
+	overLinks(t, func(t *testing.T, l link) {
+		p := unhurried()
 		p.Retry = retry.Off()
-		p.Timeout = &timeout.Limits{FirstMessage: 100 * time.Millisecond}
-		c := network(t, proto, map[string]*script{
+		p.Timeout = &timeout.Limits{FirstMessage: 30 * time.Second}
+		c := network(t, l, map[string]*script{
 			"a": answers(events(time.Millisecond, "cut"), events(time.Millisecond, "a1", "a2", "cut")),
 			"b": answers(events(time.Millisecond, "b1", "b2")),
 		})
-		c.over(t, holdfast.Config{Default: p}, []httpmw.Upstream{{URL: host("a"), Name: "a"}, {URL: host("b"), Name: "b"}},
+		c.over(t, holdfast.Config{Default: p}, []httpmw.Upstream{{URL: l.host("a"), Name: "a"}, {URL: l.host("b"), Name: "b"}},
 			httpmw.WithFirstMessage(httpmw.FirstEvent))
 		_, text, err := c.get(t)
 		require.NoError(t, err)
@@ -239,7 +236,7 @@ func TestD079_AStreamMovesOnOnlyBeforeItsFirstEvent(t *testing.T) {
 // F7, D102: the bad one of four instances is left out after its own minimum, and the
 // service's breaker judges the others.
 func TestD102_ABadInstanceIsLeftOut(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
+	overBubbles(t, func(t *testing.T, l link) {
 		ok, down := status(http.StatusOK, "ok"), status(http.StatusServiceUnavailable, "down")
 		scripts := map[string]*script{"a": answers(ok), "b": answers(ok), "c": answers(down), "d": answers(ok)}
 		p := quick()
@@ -247,8 +244,8 @@ func TestD102_ABadInstanceIsLeftOut(t *testing.T) {
 		p.Breaker = &breaker.Config{Window: breaker.Window{Calls: 20}, MinCalls: 10, FailureRate: 0.5, Jitter: breaker.NoJitter}
 		opened := 0
 		p.Breaker.Hooks.Transition = func(breaker.Transition) { opened++ }
-		c := network(t, proto, scripts)
-		up := httpmw.Upstream{Name: "service", Instances: []string{host("a"), host("b"), host("c"), host("d")}}
+		c := network(t, l, scripts)
+		up := httpmw.Upstream{Name: "service", Instances: []string{l.host("a"), l.host("b"), l.host("c"), l.host("d")}}
 		c.over(t, holdfast.Config{Default: p}, []httpmw.Upstream{up})
 		failed := 0
 		ask := func() {
@@ -286,11 +283,11 @@ func TestD102_ABadInstanceIsLeftOut(t *testing.T) {
 
 // A retry goes to another instance than the one that has just failed.
 func TestF7_ARetryGoesToAnotherInstance(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
-		p := quick()
+	overLinks(t, func(t *testing.T, l link) {
+		p := unhurried()
 		p.Breaker.MinCalls = 10
-		c := network(t, proto, map[string]*script{"a": answers(status(http.StatusServiceUnavailable, "")), "b": answers(status(http.StatusOK, "B"))})
-		c.over(t, holdfast.Config{Default: p}, []httpmw.Upstream{{Instances: []string{host("a"), host("b")}}})
+		c := network(t, l, map[string]*script{"a": answers(status(http.StatusServiceUnavailable, "")), "b": answers(status(http.StatusOK, "B"))})
+		c.over(t, holdfast.Config{Default: p}, []httpmw.Upstream{{Instances: []string{l.host("a"), l.host("b")}}})
 		for range 4 {
 			_, text, err := c.get(t)
 			require.NoError(t, err)
@@ -304,16 +301,16 @@ var errHook = errors.New("no token")
 
 // An upstream's Prepare fails: the call ends, nothing was sent, nothing is held.
 func TestAPrepareThatFailsEndsTheCall(t *testing.T) {
-	overBoth(t, func(t *testing.T, proto memnet.Proto) {
-		c := network(t, proto, map[string]*script{"a": answers(status(http.StatusOK, "")), "b": answers(status(http.StatusOK, ""))})
-		p := quick()
+	overLinks(t, func(t *testing.T, l link) {
+		c := network(t, l, map[string]*script{"a": answers(status(http.StatusOK, "")), "b": answers(status(http.StatusOK, ""))})
+		p := unhurried()
 		p.Bulkhead = &bulkhead.Config{Limit: 1}
 		c.over(t, holdfast.Config{Default: p}, []httpmw.Upstream{
-			{URL: host("a"), Prepare: func(*http.Request) error { return errHook }}, {URL: host("b")},
+			{URL: l.host("a"), Prepare: func(*http.Request) error { return errHook }}, {URL: l.host("b")},
 		})
 		for range 3 {
 			body := &opaque{Reader: strings.NewReader("x")}
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, host("a"), body)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, l.host("a"), body)
 			require.NoError(t, err)
 			_, _, err = c.send(req)
 			require.ErrorIs(t, err, errHook)

@@ -25,9 +25,12 @@ const (
 // H2C and H2, for tests that run one table over each.
 func Protos() []Proto { return []Proto{HTTP1, H2C, H2} }
 
-func (p Proto) tls() bool { return p == HTTPS || p == H2 }
+// TLS reports whether the protocol is spoken over TLS.
+func (p Proto) TLS() bool { return p == HTTPS || p == H2 }
 
-func (p Proto) protocols() *http.Protocols {
+// Protocols is what a server or transport of net/http is told so that it speaks
+// this protocol and no other.
+func (p Proto) Protocols() *http.Protocols {
 	var ps http.Protocols
 	switch p {
 	case H2C:
@@ -71,22 +74,22 @@ func Start(tb TB, proto Proto, h http.Handler, tune ...func(*http.Server, *http.
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{cancel: cancel}
 	scheme, port := "http", "80"
-	if proto.tls() {
+	if proto.TLS() {
 		scheme, port = "https", "443"
 	}
 	s.URL = scheme + "://" + Host
 	s.Wire = Listen(Host + ":" + port)
 	s.server = &http.Server{
 		Handler:     s.counted(h),
-		Protocols:   proto.protocols(),
+		Protocols:   proto.Protocols(),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	s.Transport = &http.Transport{
 		DialContext:           s.Wire.DialContext,
-		Protocols:             proto.protocols(),
+		Protocols:             proto.Protocols(),
 		ExpectContinueTimeout: time.Second,
 	}
-	if proto.tls() {
+	if proto.TLS() {
 		cert, roots, err := Certificate(Host)
 		if err != nil {
 			tb.Fatalf("memnet: no certificate: %v", err)
@@ -99,7 +102,7 @@ func Start(tb TB, proto Proto, h http.Handler, tune ...func(*http.Server, *http.
 	}
 	s.server.ConnState = s.countedConns(s.server.ConnState)
 	serve := s.server.Serve
-	if proto.tls() {
+	if proto.TLS() {
 		serve = func(l net.Listener) error { return s.server.ServeTLS(l, "", "") }
 	}
 	go func() { _ = serve(s.Wire) }() // it ends with http.ErrServerClosed

@@ -53,13 +53,25 @@ func newWalk(u *Upstreams, resource string) *walk {
 }
 
 // here returns info as it is at the upstream whose turn it is.
-func (w *walk) here(info call.Info) call.Info {
-	u := &w.list[w.at]
+func (w *walk) here(info call.Info) call.Info { return w.there(w.at, info) }
+
+// there returns info as it is at an upstream.
+func (w *walk) there(at int, info call.Info) call.Info {
+	u := &w.list[at]
 	info.Target, info.Resource = u.Name, w.resource
 	if u.Resource != "" {
 		info.Resource = u.Resource
 	}
 	return info
+}
+
+// Begun returns what Info was before the call moved along its upstreams: the first
+// one's name.
+func (c *Call) Begun() call.Info {
+	if c.walk == nil {
+		return c.info
+	}
+	return c.walk.there(0, c.info)
 }
 
 // step is what follows on an attempt in a walk.

@@ -22,12 +22,11 @@ type exchange struct {
 	call      holdfast.Call
 	req       *http.Request
 	upload    upload
-	first     holder     // the first attempt's, unless it races
-	lane      lane       // the last attempt, unless it raced
-	answer    *answer    // its, nil if it brought none
-	keep      *keep      // nil if it has nothing to do with stale answers
-	begun     *call.Info // see remember
-	given     io.Closer  // the body of a fallback's answer, until the caller has it
+	first     holder    // the first attempt's, unless it races
+	lane      lane      // the last attempt, unless it raced
+	answer    *answer   // its, nil if it brought none
+	keep      *keep     // nil if it has nothing to do with stale answers
+	given     io.Closer // the body of a fallback's answer, until the caller has it
 }
 
 // begin begins the call. If it does not come to that, by an error or by a hook that

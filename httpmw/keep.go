@@ -220,32 +220,24 @@ func (k *keep) put(ctx context.Context, names []string, asked http.Header, e fal
 	})
 }
 
-// remember keeps what a write that may have something to forget is called before it
-// moves along the upstreams, for the copies are found by that.
-func (x *exchange) remember() {
-	if x.transport.failover != nil && x.call.Info().Safety != call.ReadOnly && x.transport.binding.Table().KeepsStale() {
-		info := x.call.Info()
-		x.begun = &info
-	}
-}
-
 // forget removes the copies of what a write may have changed (RFC 9111, section
 // 4.4), as far as they can be found: those for the write's own identity, or for
-// everybody.
+// everybody, by the policies in force now, which are those of the copies that reads
+// have made meanwhile.
 func (x *exchange) forget(ctx context.Context) {
-	t := x.transport
-	if !t.binding.Table().KeepsStale() || x.call.Info().Safety == call.ReadOnly || x.call.Result().Class != call.OK {
+	info := x.call.Begun() // the copies are found by that
+	if info.Safety == call.ReadOnly || x.call.Result().Class != call.OK {
+		return
+	}
+	table := x.transport.binding.Table() // once: the next may say otherwise
+	if !table.KeepsStale() {
 		return
 	}
 	for _, method := range [...]string{http.MethodGet, http.MethodHead} {
 		read := *spelled(x.req)
 		read.Method, read.Body, read.GetBody = method, nil, nil
-		m, name := find(t.binding, &read)
-		k := &keep{transport: t, policy: m.Stale(), req: &read}
-		info := x.call.Info()
-		if x.begun != nil {
-			info = *x.begun
-		}
+		m, name := find(table, &read)
+		k := &keep{transport: x.transport, policy: m.Stale(), req: &read}
 		info.Method, info.Safety = name, call.ReadOnly
 		if k.policy != nil && k.identify(info, method, false) {
 			k.transport.cache.Drop(ctx, k.policy, k.key)

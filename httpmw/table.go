@@ -11,11 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
 )
 
-// find returns the policy of a request in the table in force, and the name it goes
-// by: the pattern that matches, or the HTTP method alone. It is never the raw path,
-// so that the names stay few and hold no secret.
-func find(b *holdfast.Binding, req *http.Request) (*holdfast.Method, string) {
-	table := b.Table()
+// find returns the policy of a request in a table, and the name it goes by: the
+// pattern that matches, or the HTTP method alone. It is never the raw path, so that
+// the names stay few and hold no secret.
+func find(table *holdfast.Table, req *http.Request) (*holdfast.Method, string) {
 	if key := table.Routes().(*routes).match(req); key != "" {
 		return table.Method(key), key
 	}

@@ -67,7 +67,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	method, name := find(t.binding, req)
+	method, name := find(t.binding.Table(), req)
 	info := call.Info{Method: name, Safety: httpwire.Safety(req.Method)}
 	if f := t.failover; f == nil {
 		info.Target = t.targets.of(req.URL)
@@ -84,7 +84,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	unwound := true
 	defer func() { x.close(unwound) }() // a panic or a Goexit included
 	x.keep = t.keepFor(&x.call, req)
-	x.remember()
 	races := x.call.Hedged() && x.upload.reopens() && !x.upload.shared()
 	var prepare func(context.Context) error
 	if x.call.MayRetry() {

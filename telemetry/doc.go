@@ -52,4 +52,10 @@
 // its counters go on in the breaker "evicted", so that no sum falls. Bulkheads and
 // budgets are reported while they are in use: a bulkhead with a permit out or an
 // attempt waiting, a budget that is not full.
+//
+// Of more breakers than Metrics.MaxKeys those in trouble have states of their own. The
+// counters of a breaker that has counted something have a series of their own for as
+// long as it lives, and nothing else takes their place, so that no series falls: what
+// breakers without one count is counted in "other", and stays there. One that gets a
+// series later begins it at 0.
 package telemetry

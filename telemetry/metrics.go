@@ -29,9 +29,9 @@ type Metrics struct {
 	AttemptDurations bool
 
 	// MaxKeys is how many breakers, bulkheads and budgets of a kit have series of
-	// their own; those beyond are reported together as "other", those in trouble
-	// last. Zero is 300, which the SDK's own limit of 2,000 series for an
-	// instrument leaves room for.
+	// their own; those beyond are reported together as "other". Breakers in trouble
+	// come first; see the package's documentation for their counters. Zero is 300,
+	// which the SDK's own limit of 2,000 series for an instrument leaves room for.
 	MaxKeys int
 }
 
@@ -72,7 +72,7 @@ func (m Metrics) Register(kits ...*holdfast.Kit) (*Registration, error) {
 	c := &collector{instruments: in, maxKeys: m.MaxKeys}
 	for _, k := range kits {
 		k.Count()
-		c.kits = append(c.kits, &kitSeries{kit: k, maxKeys: m.MaxKeys})
+		c.kits = append(c.kits, &kitSeries{kit: k, maxKeys: m.MaxKeys, ledger: ledger{most: m.MaxKeys}})
 	}
 	callback, err := meter.RegisterCallback(c.collect, in.all()...)
 	if err != nil {

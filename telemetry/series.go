@@ -25,6 +25,7 @@ var states = []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen, bre
 type kitSeries struct {
 	kit     *holdfast.Kit
 	maxKeys int
+	ledger  ledger
 	round   int // of collection
 	made    map[series]metric.MeasurementOption
 	used    map[series]int // the round in which it was last used
@@ -72,14 +73,17 @@ func (k *kitSeries) observe(in *instruments, o metric.Observer) {
 
 // seen is a breaker as it is reported.
 type seen struct {
-	key    string
-	states [5]int64 // how many are in each
-	moved  bool     // it was in another state than closed
-	totals breaker.Totals
+	key     string
+	breaker *breaker.Breaker
+	states  [5]int64 // how many are in each
+	moved   bool     // it was in another state than closed
+	totals  breaker.Totals
 }
 
 func (k *kitSeries) observeBreakers(in *instruments, o metric.Observer) {
-	all, evicted := k.breakers()
+	all, dropped := k.breakers()
+	k.ledger.settle(all, dropped)
+	all = merge(all)
 	var kitStates [5]int64
 	for _, s := range all {
 		for state, n := range s.states {
@@ -98,36 +102,35 @@ func (k *kitSeries) observeBreakers(in *instruments, o metric.Observer) {
 				o.ObserveInt64(in.state, s.states[i], k.attrs("breaker", s.key, "state", state.String()))
 			}
 		}
-		k.observeTotals(in, o, s.key, s.totals)
 	}
-	if evicted != (breaker.Totals{}) {
-		k.observeTotals(in, o, evictedKey, evicted)
+	for key, totals := range k.ledger.accounts {
+		k.observeTotals(in, o, key, *totals)
+	}
+	if k.ledger.others || k.ledger.other != (breaker.Totals{}) {
+		k.observeTotals(in, o, otherKey, k.ledger.other)
+	}
+	if k.ledger.evicted != (breaker.Totals{}) {
+		k.observeTotals(in, o, evictedKey, k.ledger.evicted)
 	}
 }
 
-// breakers returns the kit's breakers and the totals of those that were dropped, as
-// of one moment, or nearly so if they are being dropped all the time.
-func (k *kitSeries) breakers() (all []seen, evicted breaker.Totals) {
-	for range 3 {
-		before, _ := k.kit.Evicted()
-		all = all[:0]
-		for key, b := range k.kit.Breakers() {
-			s := seen{key: key, totals: b.Totals()}
-			state := b.State()
-			s.states[state]++
-			s.moved = state != breaker.Closed || b.Generation() > 0
-			all = append(all, s)
-		}
-		var after uint64
-		if after, evicted = k.kit.Evicted(); after == before {
-			break
-		}
+// breakers returns the kit's breakers, and the totals of those that were dropped. These
+// come first: of one that is dropped meanwhile something may be missing until the next
+// time, and nothing is there twice.
+func (k *kitSeries) breakers() (all []seen, dropped breaker.Totals) {
+	_, dropped = k.kit.Evicted()
+	for key, b := range k.kit.Breakers() {
+		s := seen{key: redact(key), breaker: b, totals: b.Totals()}
+		state := b.State()
+		s.states[state]++
+		s.moved = state != breaker.Closed || b.Generation() > 0
+		all = append(all, s)
 	}
-	return merge(all), evicted
+	return all, dropped
 }
 
-// merge makes one of breakers that have the same key, such as the overflow ones of
-// several entries.
+// merge makes one of the states of breakers that have the same key, such as the
+// overflow ones of several entries.
 func merge(all []seen) []seen {
 	at := make(map[string]int, len(all))
 	merged := all[:0]
@@ -148,7 +151,6 @@ func (s *seen) add(other seen) {
 		s.states[i] += n
 	}
 	s.moved = s.moved || other.moved
-	s.totals = s.totals.Plus(other.totals)
 }
 
 // cut leaves maxKeys breakers, those in trouble first, and one that stands for the

@@ -79,14 +79,7 @@ func collect(t testing.TB, reader metric.Reader) points {
 	var all metricdata.ResourceMetrics
 	require.NoError(t, reader.Collect(context.Background(), &all))
 	p := points{}
-	put := func(name string, set attribute.Set, v float64) {
-		var pairs []string
-		for _, kv := range set.ToSlice() {
-			pairs = append(pairs, fmt.Sprintf("%s=%s", kv.Key, kv.Value.String()))
-		}
-		slices.Sort(pairs)
-		p[name+"{"+strings.Join(pairs, ",")+"}"] = v
-	}
+	put := func(name string, set attribute.Set, v float64) { p[pointName(name, set)] = v }
 	for _, scope := range all.ScopeMetrics {
 		require.Equal(t, telemetry.ScopeName, scope.Scope.Name)
 		for _, m := range scope.Metrics {
@@ -109,6 +102,15 @@ func collect(t testing.TB, reader metric.Reader) points {
 		}
 	}
 	return p
+}
+
+func pointName(name string, set attribute.Set) string {
+	var pairs []string
+	for _, kv := range set.ToSlice() {
+		pairs = append(pairs, fmt.Sprintf("%s=%s", kv.Key, kv.Value.String()))
+	}
+	slices.Sort(pairs)
+	return name + "{" + strings.Join(pairs, ",") + "}"
 }
 
 // of returns the points of one instrument.

@@ -9,20 +9,53 @@ import (
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-// ofWrite says in an error of the kit's own what it means for a call that may
-// change something. What others said comes back as it is.
+// ofWrite returns the call's error as its caller gets it.
 func (c *Call) ofWrite(err error) error {
-	if err == nil || c.info.Safety == call.ReadOnly {
-		return err
+	if err == nil {
+		return nil
 	}
-	if c.last.Class == call.Refused || c.last.Class == call.TimedOut && ownLimit(c.last.Err) {
-		return &fallback.WriteError{Err: err, Sent: c.sent || !c.last.NotSent}
-	}
-	return err
+	return ofWrite(c.info.Safety, &c.last, c.sent, err)
 }
 
-// ownLimit reports whether the error of a time limit is the kit's word and not the
-// wire's or the function's.
+// SentBefore reports whether an attempt before the one under way may have reached
+// the dependency.
+func (c *Call) SentBefore() bool { return c.sent }
+
+// OfWrite returns e.Err as the caller of the call gets it. [Call.Run] and
+// [Call.RunHedged] do that themselves; an adapter whose calls outlive them asks
+// for it. sentBefore says that an attempt before the one that e.Result is of may
+// have reached the dependency; see [Call.SentBefore].
+func (e *CallEnd) OfWrite(sentBefore bool) error {
+	if e.Err == nil {
+		return nil
+	}
+	return ofWrite(e.Info.Safety, &e.Result, sentBefore, e.Err)
+}
+
+// ofWrite says in an error of the kit's own what it means for a call that may
+// change something. What others said comes back as it is.
+func ofWrite(safety call.Safety, last *call.Result, sentBefore bool, err error) error {
+	if safety == call.ReadOnly {
+		return err
+	}
+	switch last.Class {
+	case call.Refused:
+	case call.TimedOut, call.Canceled: // the end of a stream that nobody read says nothing, whatever it was
+		if !ownLimit(last.Err) {
+			return err
+		}
+	default:
+		return err
+	}
+	sent := sentBefore || !last.NotSent
+	if inner, ok := errors.AsType[*fallback.WriteError](err); ok && inner.Sent == sent {
+		return err // a kit further in has said so
+	}
+	return &fallback.WriteError{Err: err, Sent: sent}
+}
+
+// ownLimit reports whether the error is a time limit's that has passed, in the kit's
+// words or those of the caller's context and not the wire's or the function's.
 func ownLimit(err error) bool {
 	if err == context.DeadlineExceeded {
 		return true
@@ -30,6 +63,6 @@ func ownLimit(err error) bool {
 	if _, ours := errors.AsType[*timeout.Error](err); ours {
 		return true
 	}
-	_, callers := errors.AsType[*timeout.CallerError](err)
-	return callers
+	callers, ok := errors.AsType[*timeout.CallerError](err)
+	return ok && callers.Err == context.DeadlineExceeded
 }

@@ -31,9 +31,8 @@ func (e *Error) Unwrap() []error {
 // nothing was stored for later, and nothing stands in for the answer. It unwraps
 // to the error, and gRPC sees its status.
 //
-// It is the end of an HTTP request, a unary RPC or holdfast.Do. What the dependency
-// or the wire said comes back as it is, and so do the errors of a stream, whose
-// caller knows what he has sent.
+// It is the end of an HTTP request, an RPC, unary or a stream, or holdfast.Do. What
+// the dependency or the wire said comes back as it is.
 type WriteError struct {
 	Err error
 

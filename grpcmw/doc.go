@@ -22,13 +22,13 @@
 //
 // An attempt at a stream is booked once, from its final status: one that dies half
 // way is a failure, one that the caller gives up is neither. Its permit is given
-// back at its end, which is the first of: io.EOF or an error from RecvMsg, the only
-// message of a server that sends one, an error other than io.EOF from SendMsg, a
-// Header without metadata, the end of the caller's context, the closing of the
-// connection. A stream that nobody reads to its end keeps its permit until then;
-// if its context can never end, until the collector finds it. An interceptor behind
-// this one that does not pass the call options on hides the last two ends: a stream
-// that is dropped unread keeps its permit then.
+// back at its end, which is the first of: io.EOF or an error from RecvMsg, the
+// only message of a server that sends one, an error other than io.EOF from SendMsg
+// or CloseSend, a Header without metadata, the end of the caller's context, the
+// closing of the connection. A stream that nobody reads to its end keeps its
+// permit until then; if its context can never end, until the collector finds it.
+// An interceptor behind this one that does not pass the call options on hides the
+// last two ends: a stream that is dropped unread keeps its permit then.
 //
 // # What may be repeated
 //
@@ -138,6 +138,11 @@
 // An error of the server's comes back as it was made, details included. If the
 // kit has something to add, such as why there was no further attempt, code and
 // details stay those of the last failure.
+//
+// What the kit has turned away, or a limit or the caller's deadline has ended, is a
+// *fallback.WriteError if the method is not ReadOnly: it says whether the RPC may have
+// taken effect. So it is for a stream, from its opening and from its methods; one that
+// was open may have, whatever was sent on it.
 //
 // # Other interceptors
 //

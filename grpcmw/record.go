@@ -27,7 +27,8 @@ type record struct {
 	fired    atomic.Bool         // the caller's OnFinish callbacks were called
 	panicked atomic.Pointer[any] // recovered where it could not go on
 
-	attempts atomic.Int32 // begun
+	attempts   atomic.Int32 // begun
+	sentBefore atomic.Bool  // one before the last may have reached the server
 
 	mu      sync.Mutex
 	over    bool  // the call is
@@ -53,8 +54,9 @@ func (r *record) concludeWith(res call.Result) {
 	r.conclude(holdfast.CallEnd{Info: r.now.Load().info, Result: res, Attempts: int(r.attempts.Load()), Err: res.Err})
 }
 
-// conclude ends the call, once. end.Err is what the caller is to see of it.
+// conclude ends the call, once.
 func (r *record) conclude(end holdfast.CallEnd) {
+	end.Err = end.OfWrite(r.sentBefore.Load())
 	err := withStatus(end.Err)
 	r.mu.Lock()
 	first := !r.over

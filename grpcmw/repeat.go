@@ -32,6 +32,7 @@ func (s *stream) next(res call.Result) bool {
 	// Asked before Next as well: whoever ends a call that panics reads what Next writes.
 	for !r.isOver() && r.call.Next(r.ctx, res, nil) && !r.isOver() {
 		r.attempts.Store(int32(r.call.Attempt()))
+		r.sentBefore.Store(r.call.SentBefore())
 		t := &r.first
 		if s.used {
 			t = &try{record: r, stream: unopened{r}}
@@ -110,6 +111,35 @@ func (s *stream) replay(t *try) error {
 		return t.stream.CloseSend()
 	}
 	return nil
+}
+
+// ask sends the one request of a server's stream, and keeps it for a repeat: gRPC
+// does not allow that it is changed.
+func (s *stream) ask(m any) error {
+	s.changing.lock()
+	defer s.changing.unlock()
+	if !s.settled.Load() {
+		s.asked, s.request = true, m
+	}
+	t := s.record.now.Load()
+	err := t.stream.SendMsg(m)
+	if err != nil && err != io.EOF {
+		_, err = s.replace(t, err) // the next one is sent the request too
+	}
+	return err
+}
+
+// endRequest ends what the caller sends, and keeps that for a repeat.
+func (s *stream) endRequest() error {
+	s.changing.lock()
+	defer s.changing.unlock()
+	s.closed = true
+	t := s.record.now.Load()
+	err := t.stream.CloseSend()
+	if err != nil && err != io.EOF {
+		_, err = s.replace(t, err) // the next one is told so too
+	}
+	return err
 }
 
 // failed ends an attempt with an error that a method of its stream has returned.

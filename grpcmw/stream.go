@@ -191,28 +191,15 @@ func (s *stream) SendMsg(m any) (err error) {
 	return err
 }
 
-// ask sends the one request of a server's stream, and keeps it for a repeat: gRPC
-// does not allow that it is changed.
-func (s *stream) ask(m any) error {
-	s.changing.lock()
-	defer s.changing.unlock()
-	if !s.settled.Load() {
-		s.asked, s.request = true, m
-	}
-	t := s.record.now.Load()
-	err := t.stream.SendMsg(m)
-	if err != nil && err != io.EOF {
-		_, err = s.replace(t, err) // the next one is sent the request too
-	}
+// CloseSend says that no message follows. An error, which gRPC's own streams never
+// have, is the end.
+func (s *stream) CloseSend() (err error) {
+	s.record.enter()
+	returned := false
+	defer s.leave(&returned)
+	err = s.endRequest()
+	returned = true
 	return err
-}
-
-// CloseSend says that no message follows.
-func (s *stream) CloseSend() error {
-	s.changing.lock()
-	defer s.changing.unlock()
-	s.closed = true
-	return s.record.now.Load().stream.CloseSend()
 }
 
 // Header waits for the server's header, which settles the attempt. Without one

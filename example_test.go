@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -91,6 +92,32 @@ func Example_http() {
 	body, err := io.ReadAll(resp.Body)
 	fmt.Printf("%s: %s", resp.Status, body)
 	// Output: 200 OK: answer 2
+}
+
+func ExampleStandard() {
+	policy := holdfast.Standard()
+	policy.Timeout.Attempt = 2 * time.Second                                       // one try may take so long
+	policy.Breaker.Stall = breaker.Stall{After: 500 * time.Millisecond, Calls: 10} // ten unanswered for so long: it is silent
+	kit, err := holdfast.New(holdfast.Config{Default: policy})
+	if err != nil {
+		log.Fatal(err)
+	}
+	silent := call.Info{Target: "db", Method: "query", Safety: call.ReadOnly}
+	forNothing := func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var callers sync.WaitGroup
+	for range 10 {
+		callers.Go(func() { _, _ = holdfast.Do(ctx, kit, silent, forNothing) })
+	}
+	time.Sleep(time.Second) // longer than Stall.After, and shorter than an attempt
+	_, err = holdfast.Do(ctx, kit, silent, forNothing)
+	fmt.Println(errors.Is(err, breaker.ErrOpen))
+	cancel()
+	callers.Wait()
+	// Output: true
 }
 
 func Example_safety() {

@@ -10,8 +10,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/retry"
+	"github.com/holdfast-go/holdfast/timeout"
 )
 
 func gobreakerBefore(ctx context.Context, query func(context.Context) (int, error)) func() (int, error) {
@@ -33,7 +35,8 @@ func gobreakerBefore(ctx context.Context, query func(context.Context) (int, erro
 func gobreakerAfter(ctx context.Context, query func(context.Context) (int, error)) (func() (int, error), error) {
 	kit, err := holdfast.New(holdfast.Config{Default: holdfast.Policy{
 		Breaker: &breaker.Config{Consecutive: 5, Cooldown: 5 * time.Second, ProbeSuccesses: 1},
-		Retry:   retry.Off(), // as before; leave it out to have reads repeated
+		Retry:   retry.Off(), // these three as before; leave them out to have the standard
+		Timeout: timeout.Off(), Bulkhead: bulkhead.Off(),
 		Classify: func(_ context.Context, _ call.Info, res call.Result) call.Result {
 			if errors.Is(res.Err, sql.ErrNoRows) {
 				res.Class = call.ClientFault // an answer

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -40,6 +41,22 @@ func TestAQuery(t *testing.T) {
 			_, err := count()
 			require.ErrorIs(t, err, sql.ErrNoRows)
 		}
+	}
+}
+
+// Five failures in a row, and no fewer, open the circuit before and after.
+func TestAQueryThatFails(t *testing.T) {
+	began := 0
+	down := func(context.Context) (int, error) { began++; return 0, errors.New("down") }
+	after, err := gobreakerAfter(t.Context(), down)
+	require.NoError(t, err)
+	for name, count := range map[string]func() (int, error){"before": gobreakerBefore(t.Context(), down), "after": after} {
+		began = 0
+		for range 8 {
+			_, err := count()
+			require.Error(t, err, name)
+		}
+		require.Equal(t, 5, began, name)
 	}
 }
 

@@ -142,3 +142,30 @@ func TestTheLinksOfThePagesLeadSomewhere(t *testing.T) {
 		}
 	}
 }
+
+// table returns the rows of a page's table that begins with a heading.
+func table(t *testing.T, page, heading string) []string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, "\n"+heading)
+	require.True(t, found, heading)
+	var rows []string
+	for line := range strings.Lines(heading + rest) {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		rows = append(rows, strings.TrimSpace(line))
+	}
+	return rows
+}
+
+// What stands on two pages says the same on both; the other one may say more.
+func TestTablesThatStandTwiceAreTheSame(t *testing.T) {
+	readme := read(t, "README.md")
+	for heading, other := range map[string]string{
+		"| layer | standard |":     "docs/guide.md",
+		"| `errors.Is(err, …)` | ": "docs/guide.md",
+		"| the call | what it ":    "docs/fallback.md",
+	} {
+		require.Subset(t, table(t, read(t, other), heading), table(t, readme, heading), other)
+	}
+}

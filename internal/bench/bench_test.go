@@ -76,7 +76,9 @@ var present = map[string]float64{
 	"http stub, GET":                                   5,
 	"http stub, GET, caller's deadline sooner":         4,
 	"http stub, GET, caller's deadline sooner, once":   3,
+	"http stub, PUT 1 KiB":                             7,
 	"http stub, PUT 64 KiB":                            7,
+	"retry alone by Do, first try succeeds, budget":    1,
 	"grpc stub, own limit, once":                       -3, // the limit alone is 4
 	"grpc stub, own limit, may be repeated":            0,
 }
@@ -148,6 +150,22 @@ func TestGoals(t *testing.T) {
 			}
 		}
 		require.LessOrEqual(t, least, most, "%s: times its goal", r.name)
+	}
+}
+
+// A goal that is not met has its reason, which `go run .` prints.
+func TestEveryMissHasItsReason(t *testing.T) {
+	named := map[string]*row{}
+	for _, r := range rows() {
+		named[r.name] = &r
+		more := r.goal.allocs != nil && present[r.name] > *r.goal.allocs
+		if _, late := missed[r.name]; late || more {
+			require.NotEmpty(t, whys[r.name], r.name)
+		}
+	}
+	for name := range whys {
+		require.Contains(t, named, name)
+		require.True(t, named[name].goal.set(), name)
 	}
 }
 

@@ -23,6 +23,7 @@ type outcome struct {
 	Allowed    float64  `json:"allowed,omitempty"`     // by the goal, on this machine in this run
 	ToGoal     float64  `json:"kit_to_goal,omitempty"` // met at 1 and below
 	Faults     []string `json:"missed,omitempty"`      // goals not met
+	Why        string   `json:"why,omitempty"`         // what that goes to
 	Note       string   `json:"note,omitempty"`
 }
 
@@ -142,6 +143,9 @@ func judge(r *row, figures []figure) *outcome {
 	}
 	o.atMost("allocations", o.Kit.Allocs, o.Bare.allocs(), r.goal.allocs)
 	o.atMost("bytes", o.Kit.Bytes, o.Bare.bytes(), r.goal.bytes)
+	if len(o.Faults) > 0 {
+		o.Why = whys[r.name]
+	}
 	return o
 }
 

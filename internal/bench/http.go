@@ -165,6 +165,7 @@ func httpRows() []row {
 			name:       "http stub, GET, caller's deadline sooner, once",
 			contenders: []contender{getSooner.overStub("bare", bare, nil), getSooner.overStub("holdfast", kit, holdfastHTTP(callerSooner.once()))},
 		},
+		stub("http stub, PUT 1 KiB", put(1<<10), goal{}),
 		stub("http stub, PUT 64 KiB", put(64<<10), goal{text: "bare + 400 ns, 500 B", times: 1, plus: 400, pace: 77, bytes: most(500)}),
 		loopback("http loopback, GET", get, goal{text: "1.05 x bare, 10 allocations", times: 1.05, allocs: most(10)}),
 		loopback("http loopback, GET, caller's deadline sooner", getSooner, goal{text: "1.02 x bare, 0 allocations", times: 1.02, allocs: most(0)}),

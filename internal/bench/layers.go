@@ -16,6 +16,8 @@ import (
 	sethvargo "github.com/sethvargo/go-retry"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	holdcall "github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -94,7 +96,17 @@ func retryRows() []row {
 			name: "retry, first try succeeds, budget", goal: goal{text: "bare + 8 ns", times: 1, plus: 8, pace: 14, allocs: most(0)},
 			contenders: []contender{bareCall, oneMutex, layer(true)},
 		},
+		{
+			name:       "retry alone by Do, first try succeeds, budget",
+			contenders: append([]contender{bareCall, stackDo(retryAlone, context.Background, holdcall.ReadOnly)}, peers...),
+		},
 	}
+}
+
+// retryAlone has no layer but retries.
+var retryAlone = holdfast.Policy{
+	Retry:   &retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: 50 * time.Millisecond, Cap: 5 * time.Second}},
+	Breaker: breaker.Off(), Bulkhead: bulkhead.Off(), Timeout: timeout.Off(),
 }
 
 func bulkheadRows() []row {

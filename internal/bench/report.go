@@ -28,13 +28,30 @@ func printTable(out io.Writer, outcomes []*outcome) {
 			best, toBest, strings.Join(others, ", "), o.Goal, o.allowed(), o.verdict())
 	}
 	w.Flush()
-	for _, o := range outcomes {
-		if o.Note != "" {
-			fmt.Fprintf(out, "%s: %s\n", o.Row, o.Note)
+	printLines(out, "\nWhat does not compare:", outcomes, func(o *outcome) string { return o.Note })
+	printLines(out, "\nWhy a goal is missed:", outcomes, func(o *outcome) string {
+		if len(o.Faults) > 0 && o.Why == "" {
+			return "no reason is known: it may be noise, so run it again on a quiet machine"
 		}
-	}
+		return o.Why
+	})
 	fmt.Fprintln(out, "\nMedians, in ns per operation or B per object; allocs are the kit's over bare. The goal's nanoseconds are those of the machine\n"+
 		"it was written on; the column here has what they come to on this one, by primitives measured in the same passes.")
+}
+
+// printLines writes what there is to say of each outcome, if there is anything.
+func printLines(out io.Writer, heading string, outcomes []*outcome, of func(*outcome) string) {
+	for _, o := range outcomes {
+		text := of(o)
+		if text == "" {
+			continue
+		}
+		if heading != "" {
+			fmt.Fprintln(out, heading)
+			heading = ""
+		}
+		fmt.Fprintf(out, "- %s: %s\n", o.Row, text)
+	}
 }
 
 func (f figure) text(unit string) string {

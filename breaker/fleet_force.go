@@ -34,7 +34,13 @@ func (f *Fleet) Release(ctx context.Context, key string) error {
 const forceKept = 7 * 24 * time.Hour
 
 func (f *Fleet) order(ctx context.Context, key string, o Order) error {
-	o.Worker, o.Keep, o.Known = f.set.Worker, max(forceKept, 2*o.Left), f.revision.Load()
+	f.mu.Lock()
+	k := f.known[key]
+	f.mu.Unlock()
+	o.Worker, o.Keep, o.Known = f.set.Worker, max(forceKept, 2*o.Left), max(f.revision.Load(), k.Revision)
+	if k.Forced {
+		o.Was = k.Revision
+	}
 	rec, err := f.set.Store.Force(ctx, f.set.Space, key, o)
 	if err != nil {
 		return err

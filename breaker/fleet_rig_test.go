@@ -138,6 +138,11 @@ func (w *worker) state(want breaker.State) {
 	require.Equal(w, want, w.b().State(), w.name)
 }
 
+func (w *worker) isNot(no breaker.State) {
+	w.Helper()
+	require.NotEqual(w, no, w.b().State(), w.name)
+}
+
 func (w *worker) path() (states []breaker.State) {
 	for _, m := range w.moves.all() {
 		states = append(states, m.To)

@@ -184,6 +184,10 @@ type Order struct {
 	// Do is what to do.
 	Do   Action
 	Note string // why it is forced
+
+	// Was is for a release the revision at which the worker knows the circuit to be
+	// forced open; 0 if it does not.
+	Was uint64
 }
 
 // Action is what an [Order] does.
@@ -204,7 +208,9 @@ const (
 	// is one, has not changed after the order's Known.
 	ForceAgain
 
-	// ForceOver releases the circuit: it is open by the order's Opening. It does
-	// nothing to one that is not forced.
+	// ForceOver releases the circuit: it is open by the order's Opening. So is one that
+	// is not forced, if its record is older than the order's Was: the store has lost
+	// what is released. Any other stays as it is; but its record has changed, or is
+	// made, so that no worker which knows the circuit as forced has it forced again.
 	ForceOver
 )

@@ -242,12 +242,11 @@ func (m *Memory) Force(ctx context.Context, space, key string, o breaker.Order) 
 		case breaker.ForceKept:
 			return r.forced
 		case breaker.ForceOver:
-			if !r.forced {
-				return false
+			if r.forced || r.revision < o.Was {
+				next()
+				r.forced, r.note = false, ""
+				r.openBy(&o.Opening, now)
 			}
-			next()
-			r.forced, r.note = false, ""
-			r.openBy(&o.Opening, now)
 		}
 		return true
 	})

@@ -62,7 +62,9 @@ func order(do breaker.Action) breaker.Order {
 }
 
 func testForce(b *bench) {
-	b.is("nothing to release", !b.force(order(breaker.ForceOver)).Open)
+	none := b.force(order(breaker.ForceOver))
+	b.is("nothing to release", !none.Open && !none.Forced && none.Generation == 0)
+	b.is("a change all the same", none.Revision > order(breaker.ForceOver).Known)
 	mark := b.changes(breaker.Mark{}).Mark
 	rec := b.force(order(breaker.ForceNow))
 	b.is("forced, and not open by itself", rec.Forced && !rec.Open)
@@ -81,6 +83,25 @@ func testForce(b *bench) {
 	b.about("left", rec.Left, 10*time.Second)
 	b.same("reason", rec.Reason, breaker.ReasonFleetReleased)
 	b.same("released once", b.force(order(breaker.ForceOver)).Generation, rec.Generation)
+}
+
+func testReleaseOfWhatWasLost(b *bench) {
+	again := order(breaker.ForceAgain) // by a worker that knows of the order
+	again.Known = b.force(order(breaker.ForceOver)).Revision - 1
+	b.is("whoever releases, it is not forced again", !b.force(again).Forced)
+
+	over := order(breaker.ForceOver)
+	over.Was = b.record().Revision
+	b.is("who knows less opens nothing", !b.force(over).Open)
+	over.Was = b.record().Revision + 1_000_000
+	over.Known = over.Was
+	rec := b.force(over)
+	b.is("who knows of an order that was lost releases", rec.Open && rec.Generation > over.Was)
+	b.about("left", rec.Left, 10*time.Second)
+	over.Was = rec.Revision
+	b.same("once", b.force(over).Generation, rec.Generation)
+	again.Known = over.Known
+	b.is("nor is that forced again", !b.force(again).Forced)
 }
 
 func testForceKept(b *bench) {

@@ -61,6 +61,7 @@ var cases = []struct {
 	{"Quorum", testQuorum},
 	{"QuorumReportEnds", testQuorumReport},
 	{"Force", testForce},
+	{"ReleaseOfWhatWasLost", testReleaseOfWhatWasLost},
 	{"ForceKeptAndAgain", testForceKept},
 	{"Expiry", testExpiry},
 	{"Keys", testKeys},

@@ -121,7 +121,7 @@ func (s *Store) Force(ctx context.Context, space, key string, o breaker.Order) (
 	if !ok {
 		return breaker.Record{}, fmt.Errorf("redisstore: Order.Do = %d: is no action", o.Do)
 	}
-	return s.change(ctx, force, space, key, o.Opening, what, escape(o.Note))
+	return s.change(ctx, force, space, key, o.Opening, what, escape(o.Note), o.Was)
 }
 
 var actions = map[breaker.Action]string{

@@ -1,85 +1,16 @@
 package breaker
 
 import (
-	cryptorand "crypto/rand"
 	"math/rand/v2"
-	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 	"weak"
 
-	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
-
-// Sharing says how the breakers of this process share their state with those of
-// other workers. Zero fields but Store are their documented defaults.
-type Sharing struct {
-	// Store is where the state is. It must not be nil.
-	Store Store
-
-	// Space names the fleet: workers that give the same name to the same store
-	// share. In a kit zero is the kit's name; elsewhere "holdfast".
-	Space string
-
-	// Worker names this process among the others and must differ from theirs.
-	// Zero is made of the host's name and chance.
-	Worker string
-
-	// Refresh is the age at which the local knowledge is read anew, if breakers
-	// are in use. Zero is 2 s.
-	Refresh time.Duration
-
-	// Timeout is how long the store may take to answer, and so the longest that
-	// a call waits which is about to be a probe. Zero is 100 ms.
-	Timeout time.Duration
-
-	// Push listens for changes, if the store can tell them, so that an opening
-	// reaches this worker in milliseconds and not with the next refresh.
-	Push bool
-
-	// Health is called when the store fails, with its error, and with nil when
-	// it answers again. It must not block. Nil is none.
-	Health func(error)
-}
-
-// The defaults of Sharing.
-const (
-	defaultSpace   = "holdfast"
-	defaultRefresh = 2 * time.Second
-	defaultTimeout = 100 * time.Millisecond
-)
-
-// Check returns every fault of s, each named by its field.
-func (s Sharing) Check() check.Faults {
-	var fs check.Faults
-	if s.Store == nil {
-		fs.Add("Store", nil, "must not be nil; without a store there is nothing to share")
-	}
-	checkTime(&fs, "Refresh", s.Refresh)
-	checkTime(&fs, "Timeout", s.Timeout)
-	s = s.withDefaults()
-	if s.Refresh > 0 && s.Timeout > s.Refresh {
-		fs.Add("Timeout", s.Timeout, "must not exceed Refresh = %v", s.Refresh)
-	}
-	return fs
-}
-
-func (s Sharing) withDefaults() Sharing {
-	if s.Space == "" {
-		s.Space = defaultSpace
-	}
-	if s.Worker == "" {
-		host, _ := os.Hostname()
-		s.Worker = host + "-" + cryptorand.Text()[:8]
-	}
-	def(&s.Refresh, defaultRefresh)
-	def(&s.Timeout, defaultTimeout)
-	return s
-}
 
 // Fleet is this process's part in a fleet of workers: what it knows of the
 // store's records, and the breakers that act on it. It needs no closing: it has
@@ -105,11 +36,11 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	groups  []weak.Pointer[Group]
-	singles map[string][]weak.Pointer[Breaker]
+	singles held[[]weak.Pointer[Breaker]]
 	mark    Mark
-	known   map[string]known    // live records
-	over    map[string]uint64   // revisions of those that closed since the last refresh
-	unsaved map[string]*Breaker // opened here, and the store does not know
+	known   map[string]known            // live records
+	over    map[string]uint64           // revisions of those that closed since the last refresh
+	unsaved held[weak.Pointer[Breaker]] // opened here, and the store does not know
 	cycle   cycle
 	errands errands
 }
@@ -122,8 +53,9 @@ type known struct {
 }
 
 // Join makes this process a worker of a fleet. It reads what the fleet knows
-// first, for at most s.Timeout; a store that does not answer is no error. The
-// error names every fault of s.
+// first, for at most s.Timeout; a store that does not answer is no error, and what
+// it has not told by then is read with the first use of a breaker. The error names
+// every fault of s.
 func Join(s Sharing) (*Fleet, error) { return JoinAt(s, mono.Now(), rand.Float64) }
 
 // JoinAt is Join for a simulation, which is to come out the same each time: what is
@@ -133,15 +65,14 @@ func JoinAt(s Sharing, now mono.Instant, draw func() float64) (*Fleet, error) {
 		return nil, err
 	}
 	f := &Fleet{
-		set:     s.withDefaults(),
-		draw:    draw,
-		singles: map[string][]weak.Pointer[Breaker]{},
-		known:   map[string]known{},
-		over:    map[string]uint64{},
-		unsaved: map[string]*Breaker{},
+		set:   s.withDefaults(),
+		draw:  draw,
+		known: map[string]known{},
+		over:  map[string]uint64{},
 	}
-	f.refresh()
-	f.cycle.due = now.Add(f.set.Refresh)
+	if f.cycle.due = now; f.read(f.set.Timeout) {
+		f.cycle.due = now.Add(f.set.Refresh)
+	}
 	return f, nil
 }
 
@@ -190,7 +121,9 @@ func (f *Fleet) BreakerAt(name string, c Config, now mono.Instant, draw func() f
 	r.draw = draw
 	b = newBreaker(name, r, now)
 	f.mu.Lock()
-	f.singles[name] = append(compact(f.singles[name]), weak.Make(b))
+	f.singles.set(name, append(compact(f.singles.all[name]), weak.Make(b)), func(list []weak.Pointer[Breaker]) bool {
+		return slices.ContainsFunc(list, alive[Breaker])
+	})
 	f.mu.Unlock()
 	b.rejoin(now)
 	return b, nil
@@ -206,21 +139,11 @@ func (f *Fleet) compile(c Config) *rules {
 	return r
 }
 
-func compact[T any](list []weak.Pointer[T]) []weak.Pointer[T] {
-	kept := make([]weak.Pointer[T], 0, len(list)+1) // others may be reading list
-	for _, p := range list {
-		if p.Value() != nil {
-			kept = append(kept, p)
-		}
-	}
-	return kept
-}
-
 // each calls do for the breakers of key that there are.
 func (f *Fleet) each(key string, do func(*Breaker)) {
 	f.mu.Lock()
 	groups := f.groups
-	singles := f.singles[key]
+	singles := f.singles.all[key]
 	f.mu.Unlock()
 	for _, p := range groups {
 		if g := p.Value(); g != nil {

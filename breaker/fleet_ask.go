@@ -3,6 +3,7 @@ package breaker
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 var (
@@ -23,6 +24,11 @@ const (
 // ask has the store do something aside, unless so many commands are under way, and
 // waits for it for Timeout at most.
 func ask[T any](f *Fleet, most int32, do func(context.Context) (T, error)) (T, error) {
+	return askFor(f, f.set.Timeout, most, do)
+}
+
+// askFor is ask with another limit.
+func askFor[T any](f *Fleet, limit time.Duration, most int32, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	if f.inFlight.Add(1) > most {
 		f.inFlight.Add(-1)
@@ -32,7 +38,7 @@ func ask[T any](f *Fleet, most int32, do func(context.Context) (T, error)) (T, e
 		v   T
 		err error
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), f.set.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	answered := make(chan answer, 1)
 	go func() {
 		a := answer{err: errors.New("breaker: the store panicked")}

@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"weak"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
@@ -79,24 +80,26 @@ func (f *Fleet) run() {
 func (f *Fleet) holds(key string, b *Breaker) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.unsaved[key] = b
+	f.unsaved.set(key, weak.Make(b), alive[Breaker])
 }
 
 // settled ends holds.
 func (f *Fleet) settled(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.unsaved, key)
+	delete(f.unsaved.all, key)
 }
 
 // resend tells the store again what it may not know.
 func (f *Fleet) resend() {
 	f.mu.Lock()
-	held := make([]*Breaker, 0, len(f.unsaved))
-	for _, b := range f.unsaved {
-		held = append(held, b)
+	held := make([]*Breaker, 0, len(f.unsaved.all))
+	for _, p := range f.unsaved.all {
+		if b := p.Value(); b != nil {
+			held = append(held, b)
+		}
 	}
-	clear(f.unsaved)
+	clear(f.unsaved.all)
 	f.mu.Unlock()
 	now := mono.Now()
 	for _, b := range held {

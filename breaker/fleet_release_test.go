@@ -66,7 +66,7 @@ func TestB10_AReleaseRightAfterAFailOverIsNotUndone(t *testing.T) {
 							use(9*time.Second, all...)
 							states(t, breaker.Open, all) // for a full first cooldown
 						} else {
-							use(2*time.Second+50*ms)
+							use(2*time.Second + 50*ms)
 						}
 						ask(20 * time.Second)
 						states(t, breaker.Closed, all)

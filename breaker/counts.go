@@ -61,12 +61,13 @@ func (b *Breaker) Counts() Counts { return b.CountsAt(mono.Now()) }
 
 // CountsAt is Counts for a caller that has read the clock.
 func (b *Breaker) CountsAt(now mono.Instant) Counts {
-	if h := b.heir(now); h != nil {
-		return h.CountsAt(now)
-	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	ep := b.now.Load()
+	if ep.state() == retired {
+		b.mu.Unlock()
+		return b.heir(now).CountsAt(now)
+	}
+	defer b.mu.Unlock()
 	sum := ep.sum.Load()
 	if ep.spans != nil {
 		sum = ep.spans.after(sum, ep.rules, now)

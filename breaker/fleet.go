@@ -159,13 +159,17 @@ func (f *Fleet) each(key string, do func(*Breaker)) {
 	}
 }
 
-// deliver hands a record to the breakers of its key.
+// deliver hands a record to the breakers of its key. All have it before the hooks
+// of one are told.
 func (f *Fleet) deliver(rec *Record, now mono.Instant) {
+	var touched []*Breaker
 	f.each(rec.Key, func(b *Breaker) {
 		b.mu.Lock()
-		defer b.unlock()
+		defer b.mu.Unlock()
 		b.adopt(rec, now)
+		touched = append(touched, b)
 	})
+	tellAll(touched)
 }
 
 // remember keeps a record for breakers of its key that are made later.

@@ -53,13 +53,14 @@ func (f *Fleet) order(ctx context.Context, key string, o Order) error {
 
 // missed deals with a record that was there and is not any more. It says nothing
 // about the circuit: what is open here stays open, and is written again. A
-// forced circuit was released so long ago that the record of that has expired.
-func (f *Fleet) missed(rec *Record, now mono.Instant) {
+// forced circuit was released so long ago that the record of that has expired;
+// missed returns what there is to be told of it then.
+func (f *Fleet) missed(rec *Record) (over *Record) {
 	f.each(rec.Key, func(b *Breaker) { f.holds(rec.Key, b) })
 	if rec.Forced {
-		over := Record{Key: rec.Key, Mark: Mark{rec.Epoch, rec.Revision + 1}}
-		f.aside(func() { f.deliver(&over, now) })
+		over = &Record{Key: rec.Key, Mark: Mark{rec.Epoch, rec.Revision + 1}}
 	}
+	return over
 }
 
 // forceAgain forces a circuit that the store does not have as forced, though its

@@ -109,15 +109,30 @@ func (f *Fleet) take(news *Changes, now mono.Instant) {
 	clear(f.over)
 	f.mu.Unlock()
 
-	for _, rec := range deliver {
-		f.aside(func() { f.deliver(rec, now) })
-	}
 	for i := range lost {
-		f.missed(&lost[i].Record, now)
+		if over := f.missed(&lost[i].Record); over != nil {
+			deliver = append(deliver, over)
+		}
 	}
 	for i := range again {
 		f.forceAgain(&again[i].Record, now)
 	}
-	// Only now: what a breaker finds from here on is newer.
-	f.revision.Store(news.Revision)
+	// Only at the end: what a breaker finds from then on is newer.
+	defer f.revision.Store(news.Revision)
+	f.deliverAll(deliver, now)
+}
+
+// deliverAll delivers records one after the other, also if a hook ends the
+// goroutine.
+func (f *Fleet) deliverAll(list []*Record, now mono.Instant) {
+	defer func() {
+		if len(list) > 0 {
+			f.deliverAll(list, now)
+		}
+	}()
+	for len(list) > 0 {
+		rec := list[0]
+		list = list[1:]
+		f.aside(func() { f.deliver(rec, now) })
+	}
 }

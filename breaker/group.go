@@ -107,7 +107,10 @@ func (g *Group) Evicted() Totals { return g.evicted.totals() }
 // dispensable reports whether nothing would be missed of b.
 func (b *Breaker) dispensable(now mono.Instant) bool {
 	ep := b.now.Load()
-	if ep.state() != Closed || ep.over() || ep.flags.Load()&rampFlag != 0 {
+	if ep.state() != Closed || ep.over() {
+		return false
+	}
+	if _, on := ep.rampNow(now); on {
 		return false
 	}
 	if ep.rules.consecutive > 0 && ep.sum.Load()&rowMask != 0 {

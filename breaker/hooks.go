@@ -166,6 +166,13 @@ func (b *Breaker) tell() {
 	b.unlock()
 }
 
+// tellAll is tell for several.
+func tellAll(all []*Breaker) {
+	for _, b := range all {
+		defer b.tell() // though the hook of another may panic
+	}
+}
+
 // deliver calls the hooks until there is nothing left to tell, also if one
 // panics or ends the goroutine.
 func (b *Breaker) deliver(m *more) {
@@ -194,12 +201,18 @@ func (b *Breaker) deliver(m *more) {
 // unlockKeeping is unlock for a caller that is about to hand out a probe: if a
 // hook panics the probe is never made.
 func (b *Breaker) unlockKeeping(ep *episode, id uint32) {
-	kept := false
+	b.unlockOr(func() { b.dropProbe(ep, id) })
+}
+
+// unlockOr is unlock for a caller that goes on with something it has taken: if a
+// hook panics or ends the goroutine it does not, and undo gives that back.
+func (b *Breaker) unlockOr(undo func()) {
+	goesOn := false
 	defer func() {
-		if !kept {
-			b.dropProbe(ep, id)
+		if !goesOn {
+			undo()
 		}
 	}()
 	b.unlock()
-	kept = true
+	goesOn = true
 }

@@ -60,10 +60,10 @@ func (b *Breaker) Totals() Totals {
 func (b *Breaker) Inspect() Inspection { return b.inspect(mono.Now()) }
 
 func (b *Breaker) inspect(now mono.Instant) Inspection {
-	if h := b.heir(now); h != nil {
-		return h.inspect(now)
-	}
 	for {
+		if h := b.heir(now); h != nil {
+			return h.inspect(now)
+		}
 		seen := b.look(now)
 		i, same := b.inspectAs(seen, now)
 		if same {
@@ -93,8 +93,7 @@ func (b *Breaker) inspectAs(seen sight, now mono.Instant) (i Inspection, same bo
 	case Closed, Disabled:
 		i.Admits = 1
 		i.Window, i.PartTime = ep.parts(now)
-		if ep.flags.Load()&rampFlag != 0 {
-			share, _ := ep.rampShare(now)
+		if share, on := ep.rampNow(now); on {
 			i.Admits = float64(share) / oneCall
 			i.For, i.Known, i.Reason = now.Sub(ep.out.ramp.since), true, ReasonRecovered
 		}

@@ -35,6 +35,15 @@ func (ep *episode) rampShare(now mono.Instant) (uint64, bool) {
 	return uint64(oneCall * (c.RampFrom + (1-c.RampFrom)*float64(t)/float64(c.RampUp))), true
 }
 
+// rampNow is rampShare for whoever only looks: it is false without a ramp, and
+// after one, of which only a call takes the flag off.
+func (ep *episode) rampNow(now mono.Instant) (uint64, bool) {
+	if ep.flags.Load()&rampFlag == 0 {
+		return oneCall, false
+	}
+	return ep.rampShare(now)
+}
+
 func (ep *episode) rampAdmits(now mono.Instant) bool {
 	share, on := ep.rampShare(now)
 	if !on {

@@ -26,7 +26,7 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 	revision, era := m.revision, m.era
 	claim := b.claim(ep, now)
 	m.asking = claim.Token
-	b.unlock()
+	b.unlockOr(func() { b.asked(m) })
 
 	rec, err := f.claim(b.key, claim)
 	now = max(now, mono.Now()) // the wait is not the dependency's
@@ -80,6 +80,13 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 	}
 	b.unlockKeeping(next, id)
 	return Ticket{b: b, ep: next, at: now, mark: probeMark(id)}, nil
+}
+
+// asked ends the asking of a call that does not ask after all.
+func (b *Breaker) asked(m *more) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m.asking = ""
 }
 
 // afterHeld admits or refuses a call that did not get the lock.

@@ -48,11 +48,7 @@ func (g *Group) Apply(c Config) (tell func()) {
 		}
 		b.mu.Unlock()
 	}
-	return func() {
-		for _, b := range touched {
-			defer b.tell() // though the hook of another may panic
-		}
-	}
+	return func() { tellAll(touched) }
 }
 
 // Part returns a group that goes on with those breakers of g whose keys keep

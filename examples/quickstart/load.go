@@ -60,7 +60,11 @@ func (c *course) with(ctx context.Context, s *subject) error {
 	if err := s.call(ctx, look); err != nil {
 		return fmt.Errorf("the healthy server does not answer: %w", err)
 	}
+	return c.phases(ctx, s)
+}
 
+// phases lets the workers call while the server goes through them.
+func (c *course) phases(ctx context.Context, s *subject) error {
 	working, home := context.WithCancel(ctx)
 	defer home()
 	began := time.Now()

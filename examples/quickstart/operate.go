@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/telemetry"
 )
 
@@ -34,43 +35,40 @@ func operate(ctx context.Context, address string, p plan, progress io.Writer) er
 		})
 	}
 	server := &http.Server{Handler: page, ReadHeaderTimeout: 5 * time.Second}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
 	fmt.Fprintf(progress, "The operations page: http://%s/\nThe shop is up for %v, silent for %v, and up again for %v; then it begins anew. Interrupt to end.\n",
 		listener.Addr(), p.healthy, p.silent, p.healed)
 
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var wires sync.WaitGroup
-	var mu sync.Mutex
-	for wire, start := range map[string]starter{"http": startHTTP, "grpc": startGRPC} {
-		s, startErr := start(kits[wire])
-		if startErr != nil {
-			err = startErr
-			stop()
-			break
+	ctx, fail := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			fail(err)
 		}
-		wires.Go(func() {
-			defer s.stop()
-			for ctx.Err() == nil {
-				if runErr := newCourse(p).with(ctx, s); runErr != nil && ctx.Err() == nil {
-					mu.Lock()
-					err = errors.Join(err, runErr)
-					mu.Unlock()
-					stop()
-				}
-			}
-		})
+	})
+	for wire, start := range map[string]starter{"http": startHTTP, "grpc": startGRPC} {
+		running.Go(func() { fail(again(ctx, p, start, kits[wire])) })
 	}
-	select {
-	case <-ctx.Done():
-	case serveErr := <-served:
-		err = serveErr
-		stop()
-	}
-	wires.Wait()
+	<-ctx.Done()
 	page.Close()
 	_ = server.Close()
+	running.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil // interrupted, as it is meant to end
+}
+
+// again takes a client through one outage after another until ctx is done. What
+// somebody does to its breakers meanwhile is none of its affair.
+func again(ctx context.Context, p plan, start starter, kit *holdfast.Kit) error {
+	s, err := start(kit)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	for err = newCourse(p).with(ctx, s); err == nil; {
+		err = newCourse(p).phases(ctx, s)
+	}
 	return err
 }
 

@@ -16,10 +16,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program is a Redis server to run. Where there is none the tests make do with
-// one in this process, unless HOLDFAST_REQUIRE_REDIS is set: then that is a
-// failure.
+// program is the server to run: the one that HOLDFAST_REDIS_SERVER names, by its
+// name or path, or else redis-server or valkey-server. Where there is none the tests
+// make do with one in this process, unless HOLDFAST_REQUIRE_REDIS is set or a name
+// was given: then that is a failure.
 var program = sync.OnceValues(func() (string, error) {
+	if name := os.Getenv("HOLDFAST_REDIS_SERVER"); name != "" {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return "", fmt.Errorf("HOLDFAST_REDIS_SERVER: %w", err)
+		}
+		return path, nil
+	}
 	for _, name := range []string{"redis-server", "valkey-server"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
@@ -32,7 +40,7 @@ var program = sync.OnceValues(func() (string, error) {
 func installed(t *testing.T) bool {
 	t.Helper()
 	path, err := program()
-	if err != nil && os.Getenv("HOLDFAST_REQUIRE_REDIS") != "" {
+	if err != nil && os.Getenv("HOLDFAST_REQUIRE_REDIS")+os.Getenv("HOLDFAST_REDIS_SERVER") != "" {
 		t.Fatal(err)
 	}
 	return path != ""

@@ -183,7 +183,7 @@ func (b *Breaker) bookCallLocked(ep *episode, end result, now mono.Instant) bool
 func (b *Breaker) trip(ep *episode, why Reason, asked time.Duration, now mono.Instant) {
 	next := b.open(ep, why, 1, ep.rules.spread(), at(now), asked)
 	if next.rules.fleet != nil {
-		b.shareOpening(next, mono.Now())
+		b.shareOpening(next)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 var (
 	errSilent = errors.New("breaker: the store did not answer in time")
+	errOver   = errors.New("breaker: the store was not told, since it means nothing any more")
 	errDown   = errors.New("breaker: the store was not asked, since it does not answer")
 	errBusy   = errors.New("breaker: too many commands of this worker are under way at the store")
 )

@@ -9,31 +9,66 @@ import (
 
 // errand is something to tell the store, off the caller's path.
 type errand struct {
-	do   func(context.Context) (Record, error)
-	done func(*Record, error) // called once, whatever comes of it
-	due  mono.Instant         // the store is not told later than that
-	must bool                 // it is told though it does not seem to answer
+	// prepare returns the command as it is to be sent at now, or nil if what it
+	// says means nothing any more.
+	prepare func(now mono.Instant) command
+	done    func(*Record, error) // called each time something comes of it
+
+	// urgent goes first: somebody waits for it, or a lock is held until then.
+	// must is sent for Timeout yet though the store does not seem to answer; kept
+	// is done again, once it does, if it fails.
+	urgent, must, kept bool
+	posted             mono.Instant
 }
 
-// errands are those not yet done; guarded by Fleet.mu.
+// command has the store do something to one record.
+type command func(context.Context) (Record, error)
+
+// errands are those not yet done; guarded by Fleet.mu. There is one at most for the
+// opening of a breaker, and one for each probe's end.
 type errands struct {
-	queue   []errand
-	senders int
+	urgent, queue []errand
+	failed        []errand // to be done again
+	senders       int
 }
 
-const mostSenders = 8
+// mostSenders leave room for a refresh beside those who ask for a lock.
+const mostSenders = mostInFlight - mostClaims - 1
 
 // post has an errand done soon. It may be called with a breaker's lock held.
 func (f *Fleet) post(e errand) {
+	e.posted = mono.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.errands.queue = append(f.errands.queue, e)
+	f.errands.add(e)
 	f.send()
+}
+
+func (es *errands) add(e errand) {
+	if e.urgent {
+		es.urgent = append(es.urgent, e)
+	} else {
+		es.queue = append(es.queue, e)
+	}
+}
+
+// next takes the errand to be done next from its queue.
+func (es *errands) next() (e errand, ok bool) {
+	for _, queue := range []*[]errand{&es.urgent, &es.queue} {
+		if q := *queue; len(q) > 0 {
+			e, q[0] = q[0], errand{}
+			if *queue = q[1:]; len(q) == 1 {
+				*queue = nil
+			}
+			return e, true
+		}
+	}
+	return e, false
 }
 
 // send begins a sender if there is work for one more; f.mu is held.
 func (f *Fleet) send() {
-	if es := &f.errands; len(es.queue) > 0 && es.senders < mostSenders {
+	if es := &f.errands; len(es.urgent)+len(es.queue) > 0 && es.senders < mostSenders {
 		es.senders++
 		go f.run()
 	}
@@ -49,31 +84,39 @@ func (f *Fleet) run() {
 	}()
 	for {
 		f.mu.Lock()
-		es := &f.errands
-		if len(es.queue) == 0 {
-			es.queue = nil
-			f.mu.Unlock()
+		e, ok := f.errands.next()
+		f.mu.Unlock()
+		if !ok {
 			return
 		}
-		e := es.queue[0]
-		es.queue = es.queue[1:]
-		f.mu.Unlock()
-
-		var rec Record
-		err := errDown
-		switch {
-		case f.down.Load() && !e.must:
-		case mono.Now() > e.due:
-			err = errSilent
-		default:
-			if rec, err = ask(f, mostInFlight, e.do); err != nil {
-				f.suspect(err)
-			} else {
-				f.remember(&rec, mono.Now())
-			}
+		rec, err := f.try(&e)
+		if err != nil && e.kept {
+			f.mu.Lock()
+			f.errands.failed = append(f.errands.failed, e)
+			f.mu.Unlock()
 		}
 		f.aside(func() { e.done(&rec, err) })
 	}
+}
+
+// try does an errand, unless it is no use.
+func (f *Fleet) try(e *errand) (Record, error) {
+	now := mono.Now()
+	do := e.prepare(now)
+	switch {
+	case do == nil:
+		e.kept = false
+		return Record{}, errOver
+	case f.down.Load() && !(e.must && now.Sub(e.posted) <= f.set.Timeout):
+		return Record{}, errDown
+	}
+	rec, err := ask(f, mostInFlight, do)
+	if err != nil {
+		f.suspect(err)
+	} else {
+		f.remember(&rec, mono.Now())
+	}
+	return rec, err
 }
 
 // holds notes that b is open and the store may not know it.
@@ -100,12 +143,17 @@ func (f *Fleet) resend() {
 		}
 	}
 	clear(f.unsaved.all)
+	failed := f.errands.failed
+	f.errands.failed = nil
 	f.mu.Unlock()
+	for _, e := range failed {
+		f.post(e)
+	}
 	now := mono.Now()
 	for _, b := range held {
 		b.mu.Lock()
-		if ep := b.now.Load(); ep.state() == Open && !ep.out.share.alone && now < ep.out.until {
-			b.shareOpening(ep, now)
+		if ep := b.now.Load(); ep.tellable(now) {
+			b.shareOpening(ep)
 		}
 		b.mu.Unlock()
 	}

@@ -2,7 +2,6 @@ package breaker
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -65,19 +64,24 @@ func (f *Fleet) missed(rec *Record) (over *Record) {
 
 // forceAgain forces a circuit that the store does not have as forced, though its
 // record would not have expired: the store has lost data.
-func (f *Fleet) forceAgain(rec *Record, now mono.Instant) {
+func (f *Fleet) forceAgain(rec *Record) {
 	f.post(errand{
-		do: func(ctx context.Context) (Record, error) {
-			return f.set.Store.Force(ctx, f.set.Space, rec.Key, Order{
+		prepare: func(mono.Instant) command {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if k := f.known[rec.Key]; !k.Forced || k.Revision != rec.Revision {
+				return nil // released since, or forced anew
+			}
+			return f.forcing(rec.Key, Order{
 				Opening: Opening{Worker: f.set.Worker, Known: rec.Revision, Keep: forceKept}, Do: ForceAgain, Note: rec.Note,
 			})
 		},
-		done: func(now *Record, err error) {
+		done: func(found *Record, err error) {
 			if err == nil {
-				f.deliver(now, mono.Now())
+				f.deliver(found, mono.Now())
 			}
 		},
-		due: now.Add(f.set.Timeout),
+		kept: true, // nobody else would notice before all is read again
 	})
 }
 
@@ -87,20 +91,23 @@ func (f *Fleet) keepForced(now mono.Instant) {
 	f.mu.Lock()
 	var keys []string
 	for key, k := range f.known {
-		if k.Forced && k.Keep-now.Sub(k.at) < forceKept/2 && rand.IntN(16) == 0 {
+		if k.Forced && k.Keep-now.Sub(k.at) < forceKept/2 && f.draw() < 1./16 {
 			keys = append(keys, key)
 		}
 	}
 	f.mu.Unlock()
 	for _, key := range keys {
 		f.post(errand{
-			do: func(ctx context.Context) (Record, error) {
-				return f.set.Store.Force(ctx, f.set.Space, key, Order{
+			prepare: func(mono.Instant) command {
+				return f.forcing(key, Order{
 					Opening: Opening{Worker: f.set.Worker, Known: f.revision.Load(), Keep: forceKept}, Do: ForceKept,
 				})
 			},
 			done: func(*Record, error) {},
-			due:  now.Add(f.set.Timeout),
 		})
 	}
+}
+
+func (f *Fleet) forcing(key string, o Order) command {
+	return func(ctx context.Context) (Record, error) { return f.set.Store.Force(ctx, f.set.Space, key, o) }
 }

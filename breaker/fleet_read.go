@@ -115,7 +115,7 @@ func (f *Fleet) take(news *Changes, now mono.Instant) {
 		}
 	}
 	for i := range again {
-		f.forceAgain(&again[i].Record, now)
+		f.forceAgain(&again[i].Record)
 	}
 	// Only at the end: what a breaker finds from then on is newer.
 	defer f.revision.Store(news.Revision)

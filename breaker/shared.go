@@ -11,6 +11,7 @@ import (
 // Breaker.mu.
 type standing struct {
 	era        uint32 // of the fleet's, in which revision means something
+	telling    bool   // the store is to be told of the opening
 	asking     string // the token with which a call asks for the lock of a probe; "" if none does
 	revision   uint64 // of the record that was taken over last
 	generation uint64 // of the same: what it said was done, or is known better here
@@ -39,7 +40,8 @@ func (s *share) free(now mono.Instant) bool { return !s.settling && (s.hold == 0
 // lock is the fleet's for one probe.
 type lock struct {
 	token   string
-	granted bool // else the store was silent
+	granted bool         // else the store was silent
+	until   mono.Instant // when it ends by itself, if it was granted
 }
 
 // keep is how long the record of an opening is kept: until all who may have
@@ -65,20 +67,37 @@ func (b *Breaker) opening(ep *episode, now mono.Instant) Opening {
 	}
 }
 
+// tellable reports whether ep is an opening that is the store's affair, and not
+// over.
+func (ep *episode) tellable(now mono.Instant) bool {
+	return ep.state() == Open && ep.rules.fleet != nil && !ep.out.share.alone && now < ep.out.until
+}
+
 // shareOpening tells the fleet of ep, by which b has just opened or is open
-// still; b.mu is held.
-func (b *Breaker) shareOpening(ep *episode, now mono.Instant) {
-	f := ep.rules.fleet
+// still; b.mu is held. What is told is how b stands once it is its turn.
+func (b *Breaker) shareOpening(ep *episode) {
+	f, m := ep.rules.fleet, b.extra()
 	if ep.out.share.known == 0 {
 		b.knows(&ep.out.share, f)
 	}
-	opening := b.opening(ep, now)
 	f.holds(b.key, b)
-	f.post(errand{
-		do:   func(ctx context.Context) (Record, error) { return f.set.Store.Open(ctx, f.set.Space, b.key, opening) },
-		done: func(rec *Record, err error) { b.heard(rec, err) },
-		due:  now.Add(f.set.Timeout),
-	})
+	if m.telling {
+		return
+	}
+	m.telling = true
+	f.post(errand{prepare: b.prepareOpening, done: b.heard})
+}
+
+func (b *Breaker) prepareOpening(now mono.Instant) command {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.extra().telling = false
+	ep := b.now.Load()
+	if !ep.tellable(now) {
+		return nil
+	}
+	f, opening := ep.rules.fleet, b.opening(ep, now)
+	return func(ctx context.Context) (Record, error) { return f.set.Store.Open(ctx, f.set.Space, b.key, opening) }
 }
 
 // knows notes what is known of the fleet at an opening; b.mu is held.

@@ -40,7 +40,7 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 	switch {
 	case b.now.Load() != ep:
 		if granted {
-			b.unlockProbe(claim, lock{claim.Token, true})
+			b.unlockProbe(claim, lock{claim.Token, true, now.Add(claim.Lease)})
 		}
 		b.unlock()
 		return b.allow(now, false)
@@ -64,7 +64,7 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 	default:
 		f.stats.unasked.Add(1)
 	}
-	next, held := ep, lock{claim.Token, granted}
+	next, held := ep, lock{claim.Token, granted, now.Add(claim.Lease)}
 	var id uint32
 	if ep.state() == Open {
 		next, id = b.halfOpenLocked(ep, now, held)
@@ -131,12 +131,24 @@ func (b *Breaker) settlement(ep *episode, how ProbeOutcome, to State, held lock)
 	return Settlement{Claim: c, Locked: held.granted, Outcome: how, To: to}
 }
 
-func (f *Fleet) settle(key string, s Settlement, done func(*Record, error)) {
+// settle tells the store of a probe's end; again, if it does not answer, for as
+// long as the lock is held.
+func (f *Fleet) settle(key string, s Settlement, held lock, done func(*Record, error)) {
+	posted, again := mono.Now(), false
 	f.post(errand{
-		do:   func(ctx context.Context) (Record, error) { return f.set.Store.Settle(ctx, f.set.Space, key, s) },
-		done: done,
-		due:  mono.Now().Add(f.set.Timeout),
-		must: s.To == Closed,
+		prepare: func(now mono.Instant) command {
+			if again && now >= held.until {
+				return nil
+			}
+			again = true
+			s := s
+			s.Left = max(s.Left-now.Sub(posted), 0)
+			return func(ctx context.Context) (Record, error) { return f.set.Store.Settle(ctx, f.set.Space, key, s) }
+		},
+		done:   done,
+		urgent: true,
+		must:   s.To == Closed,
+		kept:   s.Locked, // without the lock it would count twice, should it have been heard
 	})
 }
 
@@ -149,22 +161,28 @@ func (b *Breaker) shareReopening(ep, old *episode, how ProbeOutcome, held lock) 
 	if !s.alone {
 		f.holds(b.key, b)
 	}
-	f.settle(b.key, b.settlement(ep, how, Open, held), b.heard)
+	f.settle(b.key, b.settlement(ep, how, Open, held), held, b.heard)
 }
 
 // shareEnd tells the fleet that a probe has ended, which leaves ep half-open, at
 // least until the store has answered; b.mu is held.
 func (b *Breaker) shareEnd(ep *episode, how ProbeOutcome, to State, held lock, date mono.Instant) {
 	ep.out.share.settling = true
-	f := ep.rules.fleet
-	f.settle(b.key, b.settlement(ep, how, to, held), func(rec *Record, err error) {
+	f, first := ep.rules.fleet, true
+	f.settle(b.key, b.settlement(ep, how, to, held), held, func(rec *Record, err error) {
 		b.mu.Lock()
 		defer b.unlock()
 		now, present := mono.Now(), b.now.Load()
-		if present.generation() != ep.generation() {
-			if err == nil {
-				b.adopt(rec, now)
-			}
+		late := !first || present.generation() != ep.generation()
+		first = false
+		switch {
+		case late && err != nil:
+			return
+		case late && to == Closed && !rec.live() && present.state() == Closed && present.generation() == ep.generation()+1:
+			b.extra().take(f, rec) // it has closed already, by its own knowledge
+			return
+		case late:
+			b.adopt(rec, now)
 			return
 		}
 		present.out.share.settling = false
@@ -196,5 +214,5 @@ func (b *Breaker) unlockProbes(ep *episode) {
 func (b *Breaker) unlockProbe(c Claim, held lock) {
 	c.Token = held.token
 	f := b.now.Load().rules.home
-	f.settle(b.key, Settlement{Claim: c, Locked: held.granted, Outcome: ProbeNeutral, To: HalfOpen}, func(*Record, error) {})
+	f.settle(b.key, Settlement{Claim: c, Locked: held.granted, Outcome: ProbeNeutral, To: HalfOpen}, held, func(*Record, error) {})
 }

@@ -1,0 +1,165 @@
+package breaker_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/breaker/breakertest"
+)
+
+// counted counts the openings and the ends of probes that reach a store.
+type counted struct {
+	breaker.Store
+	opens, ends atomic.Int64
+}
+
+func (c *counted) Open(ctx context.Context, space, key string, o breaker.Opening) (breaker.Record, error) {
+	c.opens.Add(1)
+	return c.Store.Open(ctx, space, key, o)
+}
+
+func (c *counted) Settle(ctx context.Context, space, key string, e breaker.Settlement) (breaker.Record, error) {
+	c.ends.Add(1)
+	return c.Store.Settle(ctx, space, key, e)
+}
+
+// takes makes each command of a worker take so long.
+func takes(d time.Duration) func(*breaker.Sharing) {
+	return func(s *breaker.Sharing) { s.Store.(*wire).delay = func() time.Duration { return d } }
+}
+
+// failAll opens the breakers of n keys, all at once.
+func (w *worker) failAll(n int) {
+	for i := range n {
+		ticket, err := w.group.For(fmt.Sprint("host", i)).Allow()
+		require.NoError(w, err)
+		done(&ticket, breaker.Failure)
+	}
+}
+
+// reads keeps the fleet in use by calls for another key.
+func (w *worker) reads(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * ms) {
+		ticket, err := w.group.For("another").Allow()
+		require.NoError(w, err)
+		done(&ticket, breaker.Neutral)
+	}
+	synctest.Wait()
+}
+
+// S1: an opening that waits for its turn is told all the same, once, and ends when
+// it would have ended.
+func TestS1_ManyOpeningsAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		store, within time.Duration
+		least         int
+	}{
+		"a store of 5 ms":                          {5 * ms, time.Second, 2000},
+		"a store that takes longer than a refresh": {20 * ms, 4 * time.Second, 2000},
+		"a store that has no time for all of it":   {50 * ms, 5 * time.Second, 1400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, memory *breakertest.Memory) {
+				store := &counted{Store: memory}
+				a := join(t, store, "a", breaker.Config{Consecutive: 1, Jitter: breaker.NoJitter}, takes(tc.store))
+				a.failAll(2000)
+				opened := time.Now()
+				use(tc.within, a)
+				require.GreaterOrEqual(t, store.opens.Load(), int64(tc.least))
+				// Those under way at a refresh may be told twice.
+				require.LessOrEqual(t, store.opens.Load(), int64(2015))
+				require.Zero(t, a.fleet.Stats().Failures)
+				known := 0
+				for mark, more := (breaker.Mark{}), true; more; {
+					ch, err := memory.Changes(t.Context(), "holdfast", mark)
+					require.NoError(t, err)
+					for _, rec := range ch.Records {
+						known++
+						require.InDelta(t, 5*time.Second-time.Since(opened), rec.Left, float64(tc.store), rec.Key)
+					}
+					mark, more = ch.Mark, ch.More
+				}
+				require.GreaterOrEqual(t, known, tc.least)
+			})
+		})
+	}
+}
+
+// S3: the end of a probe does not wait behind openings with the fleet's lock.
+func TestS3_TheEndOfAProbeGoesFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		c := shared()
+		c.Consecutive = 1
+		all := fleetOf(t, 2, store, c, takes(5*ms))
+		all[0].fails()
+		use(9*time.Second, all...)
+		time.Sleep(2 * time.Second)
+		probe := all[0].probe()
+		all[0].failAll(2000)
+		done(probe, breaker.Neutral)
+		time.Sleep(20 * ms)
+		done(all[1].probe(), breaker.Success)
+	})
+}
+
+// S3: the end of a probe that the store has not heard of is told once it answers,
+// so that the lock is not held for as long as it lasts.
+func TestS3_TheEndOfAProbeIsToldAgain(t *testing.T) {
+	for _, end := range []breaker.Verdict{breaker.Neutral, breaker.Success, breaker.Failure} {
+		t.Run(end.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, memory *breakertest.Memory) {
+				store := &counted{Store: memory}
+				c := shared()
+				c.ProbeTimeout = time.Minute
+				all := fleetOf(t, 2, store, c)
+				all[0].fails()
+				use(9*time.Second, all...)
+				time.Sleep(2 * time.Second)
+				probe := all[0].probe()
+				all[0].wire.mode.Store(cut)
+				done(probe, end)
+				time.Sleep(time.Second)
+				require.Equal(t, "w0", record(t, memory).Holder[:2], "the lock is held")
+				all[0].wire.mode.Store(sound)
+				all[0].reads(2 * time.Second)
+				require.Empty(t, record(t, memory).Holder)
+				require.EqualValues(t, 1, store.ends.Load())
+				switch end {
+				case breaker.Success:
+					require.False(t, record(t, memory).Open)
+					require.Equal(t, []breaker.State{breaker.Open, breaker.HalfOpen, breaker.Closed}, all[0].path())
+				case breaker.Failure:
+					require.Equal(t, 2, record(t, memory).Nth)
+					require.Equal(t, record(t, memory).Left, all[0].refused().RetryAfter(), "not longer than here")
+				default:
+					done(all[1].probe(), breaker.Success)
+				}
+			})
+		})
+	}
+}
+
+// A lock that has expired is not given back.
+func TestS3_TheEndOfAProbeIsNotToldTooLate(t *testing.T) {
+	bubble(t, func(t *testing.T, memory *breakertest.Memory) {
+		store := &counted{Store: memory}
+		a := join(t, store, "a", shared())
+		a.fails()
+		use(9*time.Second, a)
+		time.Sleep(2 * time.Second)
+		probe := a.probe()
+		a.wire.mode.Store(cut)
+		done(probe, breaker.Success)
+		a.reads(3 * time.Second)
+		a.wire.mode.Store(sound)
+		a.reads(3 * time.Second)
+		require.Zero(t, store.ends.Load())
+	})
+}

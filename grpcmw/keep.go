@@ -3,7 +3,7 @@ package grpcmw
 import (
 	"context"
 	"runtime"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 	"weak"
@@ -24,7 +24,8 @@ type keep struct {
 	cache  *fallback.Cache
 	policy *fallback.Stale
 	key    fallback.Key
-	shared bool // the reply is everybody's
+	shared bool     // the reply is everybody's
+	secret []string // the option's
 	reply  proto.Message
 	asked  fallback.Stamp // when the call began
 	header metadata.MD    // of the attempt that the call ended with
@@ -57,7 +58,7 @@ func (i *Interceptors) keepBy(ctx context.Context, s *fallback.Stale, c *holdfas
 	if !ok {
 		return nil // what other codecs carry has no bytes here
 	}
-	k := &keep{cache: i.caches.of(cc), policy: s, reply: p, asked: fallback.StampNow()}
+	k := &keep{cache: i.caches.of(cc), policy: s, secret: i.config.secret, reply: p, asked: fallback.StampNow()}
 	if !k.find(ctx, c.Info(), q, options) {
 		return nil
 	}
@@ -74,7 +75,7 @@ func (i *Interceptors) keepBy(ctx context.Context, s *fallback.Stale, c *holdfas
 // find works out the key, and reports whether the call has a part in the cache.
 func (k *keep) find(ctx context.Context, info call.Info, req proto.Message, options *callOptions) bool {
 	md, _ := metadata.FromOutgoingContext(ctx)
-	own, authority := hasCredentials(md), ""
+	own, authority := k.hasCredentials(md), ""
 	for _, opt := range options.pass {
 		switch o := opt.(type) {
 		case grpc.PerRPCCredsCallOption:
@@ -98,11 +99,15 @@ func (k *keep) find(ctx context.Context, info call.Info, req proto.Message, opti
 }
 
 // hasCredentials reports whether the metadata says who asks.
-func hasCredentials(md metadata.MD) bool {
+func (k *keep) hasCredentials(md metadata.MD) bool {
 	for key := range md {
-		switch strings.TrimSuffix(key, "-bin") {
+		key = withoutBin(key)
+		switch key {
 		case "authorization", "proxy-authorization", "cookie", "cookie2",
 			"api-key", "x-api-key", "x-auth-token", "x-csrf-token", "x-goog-api-key", "x-amz-security-token":
+			return true
+		}
+		if slices.Contains(k.secret, key) {
 			return true
 		}
 	}
@@ -114,7 +119,7 @@ func (k *keep) attempt(ctx context.Context) {
 	if k == nil || !k.shared {
 		return
 	}
-	if md, _ := metadata.FromOutgoingContext(ctx); hasCredentials(md) {
+	if md, _ := metadata.FromOutgoingContext(ctx); k.hasCredentials(md) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.changed = true

@@ -21,7 +21,8 @@ type config struct {
 	prepare prepare
 	finalBy string // response metadata that forbids a repeat, "" for none
 
-	cacheScope string // whose the stale replies are, "" for each connection's own
+	cacheScope string   // whose the stale replies are, "" for each connection's own
+	secret     []string // keys that say who asks, beside those that always do
 }
 
 // WithTarget names the dependency. Without it the name is the target given to
@@ -100,6 +101,28 @@ func WithCacheScope(scope string) Option {
 		return nil
 	}
 }
+
+// WithCredentialMetadata adds keys of the outgoing metadata to those that the stale
+// replies of fallback.SharedByAll take for the caller's credentials: authorization,
+// proxy-authorization, cookie, cookie2, api-key, x-api-key, x-auth-token, x-csrf-token,
+// x-goog-api-key and x-amz-security-token. An RPC that has one of them, whatever its
+// value, and from its caller or from an attempt hook, has no part in such a cache. Name
+// here what else the server tells its callers apart by, such as a tenant's token or a
+// user's name. Each key counts with and without "-bin" at its end.
+func WithCredentialMetadata(keys ...string) Option {
+	return func(c *config) error {
+		for _, key := range keys {
+			if !isKey(key) {
+				return fmt.Errorf("grpcmw: WithCredentialMetadata: %q is no metadata key", key)
+			}
+			c.secret = append(c.secret, withoutBin(strings.ToLower(key)))
+		}
+		return nil
+	}
+}
+
+// withoutBin returns the key without what says that its values are bytes.
+func withoutBin(key string) string { return strings.TrimSuffix(key, "-bin") }
 
 // isKey reports whether s may be a key of metadata that an application sets.
 func isKey(s string) bool {

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"time"
 
+	"github.com/cep21/circuit/v4"
+	cep21hystrix "github.com/cep21/circuit/v4/closers/hystrix"
+	"github.com/cep21/circuit/v4/closers/simplelogic"
 	eapache "github.com/eapache/go-resiliency/breaker"
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
+	mercari "github.com/mercari/go-circuitbreaker"
 	rubyist "github.com/rubyist/circuitbreaker"
 	"github.com/sony/gobreaker/v2"
 
@@ -45,6 +50,24 @@ func rubyistConsecutive() *rubyist.Breaker { return rubyist.NewConsecutiveBreake
 
 func rubyistWindow() *rubyist.Breaker { return rubyist.NewRateBreaker(0.5, 10) } // 10 s in 10 buckets
 
+// mercari's window begins anew after its span, which is no sliding one: it has none.
+func mercariConsecutive() *mercari.CircuitBreaker {
+	return mercari.New(mercari.WithTripFunc(mercari.NewTripFuncConsecutiveFailures(5)), mercari.WithCounterResetInterval(-1))
+}
+
+var (
+	cep21Consecutive = circuit.GeneralConfig{
+		ClosedToOpenFactory: simplelogic.ConsecutiveErrOpenerFactory(simplelogic.ConfigConsecutiveErrOpener{ErrorThreshold: 5}),
+		OpenToClosedFactory: cep21hystrix.CloserFactory(cep21hystrix.ConfigureCloser{}),
+	}
+	cep21Window = circuit.GeneralConfig{
+		ClosedToOpenFactory: cep21hystrix.OpenerFactory(cep21hystrix.ConfigureOpener{
+			ErrorThresholdPercentage: 50, RequestVolumeThreshold: 10, RollingDuration: windowSpan, NumBuckets: 10,
+		}),
+		OpenToClosedFactory: cep21hystrix.CloserFactory(cep21hystrix.ConfigureCloser{}),
+	}
+)
+
 // serially is a contender on one goroutine, whatever the row has.
 func serially(c contender) contender {
 	c.name, c.role, c.goroutines = c.name+", serial", bare, 1
@@ -53,12 +76,14 @@ func serially(c contender) contender {
 
 const weaker = "eapache's rule is weaker: so many errors without a pause between them, and a success does not end a row"
 
+const noStall = "sentinel sees slow calls once they have returned, and no dependency that is silent; its two rules are two breakers"
+
 func breakerRows() []row {
 	rows := []row{
 		{
 			name: "breaker closed, consecutive", note: weaker,
 			goal:       goal{text: "bare + 6 ns", times: 1, plus: 6, pace: 14, allocs: most(0)},
-			contenders: []contender{bareCall, oneMutex, holdfastClosed(consecutive, 0), failsafeClosed(failsafeConsecutive, 0), gobreakerClosed(gobreakerConsecutive, 0), eapacheClosed, rubyistClosed(rubyistConsecutive, 0)},
+			contenders: []contender{bareCall, oneMutex, holdfastClosed(consecutive, 0), failsafeClosed(failsafeConsecutive, 0), gobreakerClosed(gobreakerConsecutive, 0), eapacheClosed, rubyistClosed(rubyistConsecutive, 0), mercariClosed(0), cep21Closed(cep21Consecutive, 0)},
 		},
 		{
 			name:       "breaker closed, last 100",
@@ -68,7 +93,7 @@ func breakerRows() []row {
 		{
 			name:       "breaker closed, 10 s window",
 			goal:       goal{text: "1.35 x a clock reading and an add", times: 1.35, allocs: most(0)},
-			contenders: []contender{clockAndAdd.as(bare), holdfastClosed(window10s, 0), failsafeClosed(failsafeWindow, 0), gobreakerClosed(gobreakerWindow, 0), rubyistClosed(rubyistWindow, 0), hystrixClosed(0)},
+			contenders: []contender{clockAndAdd.as(bare), holdfastClosed(window10s, 0), failsafeClosed(failsafeWindow, 0), gobreakerClosed(gobreakerWindow, 0), rubyistClosed(rubyistWindow, 0), hystrixClosed(0), cep21Closed(cep21Window, 0), sentinelClosed(true, 0, sentinelWindow)},
 		},
 		{
 			name:       "breaker closed, 10 s window, time handed in",
@@ -76,13 +101,13 @@ func breakerRows() []row {
 			contenders: []contender{bareCall, oneMutex, holdfastHandedIn(window10s)},
 		},
 		{
-			name:       "breaker closed, slow calls and stall",
+			name: "breaker closed, slow calls and stall", note: noStall,
 			goal:       goal{text: "95 ns", plus: 95, pace: 61, allocs: most(0)},
-			contenders: []contender{bareCall, twoClocks, holdfastClosed(slowToo, 0)},
+			contenders: []contender{bareCall, twoClocks, holdfastClosed(slowToo, 0), sentinelClosed(true, 0, sentinelWindow, sentinelSlow), sentinelClosed(false, 0, sentinelWindow, sentinelSlow)},
 		},
 		{
 			name:       "breaker mixed, consecutive",
-			contenders: []contender{bareCall, holdfastClosed(consecutive, 10), failsafeClosed(failsafeConsecutive, 10), gobreakerClosed(gobreakerConsecutive, 10), rubyistClosed(rubyistConsecutive, 10)},
+			contenders: []contender{bareCall, holdfastClosed(consecutive, 10), failsafeClosed(failsafeConsecutive, 10), gobreakerClosed(gobreakerConsecutive, 10), rubyistClosed(rubyistConsecutive, 10), mercariClosed(10), cep21Closed(cep21Consecutive, 10)},
 		},
 		{
 			name:       "breaker mixed, last 100",
@@ -91,7 +116,7 @@ func breakerRows() []row {
 		},
 		{
 			name:       "breaker mixed, 10 s window",
-			contenders: []contender{bareCall, holdfastClosed(window10s, 10), failsafeClosed(failsafeWindow, 10), gobreakerClosed(gobreakerWindow, 10), rubyistClosed(rubyistWindow, 10), hystrixClosed(10)},
+			contenders: []contender{bareCall, holdfastClosed(window10s, 10), failsafeClosed(failsafeWindow, 10), gobreakerClosed(gobreakerWindow, 10), rubyistClosed(rubyistWindow, 10), hystrixClosed(10), cep21Closed(cep21Window, 10), sentinelClosed(true, 10, sentinelWindow)},
 		},
 	}
 	for _, n := range []int{2, 8} {
@@ -113,7 +138,7 @@ func parallelRows(n int) []row {
 		{
 			name: "breaker closed, consecutive" + suffix, goroutines: n,
 			goal:       goal{text: "0.65 x its serial", times: 0.65},
-			contenders: []contender{serially(k), k, failsafeClosed(failsafeConsecutive, 0), gobreakerClosed(gobreakerConsecutive, 0), eapacheClosed, rubyistClosed(rubyistConsecutive, 0)},
+			contenders: []contender{serially(k), k, failsafeClosed(failsafeConsecutive, 0), gobreakerClosed(gobreakerConsecutive, 0), eapacheClosed, rubyistClosed(rubyistConsecutive, 0), mercariClosed(0), cep21Closed(cep21Consecutive, 0)},
 		},
 		{
 			name: "breaker closed, last 100" + suffix, goroutines: n,
@@ -123,21 +148,22 @@ func parallelRows(n int) []row {
 		{
 			name: "breaker closed, 10 s window" + suffix, goroutines: n,
 			goal:       goal{text: map[int]string{2: "35 ns", 8: "40 ns"}[n], plus: pick(35, 40), pace: 18.6},
-			contenders: []contender{clockAndAdd, holdfastClosed(window10s, 0), failsafeClosed(failsafeWindow, 0), gobreakerClosed(gobreakerWindow, 0), rubyistClosed(rubyistWindow, 0)},
+			contenders: []contender{clockAndAdd, holdfastClosed(window10s, 0), failsafeClosed(failsafeWindow, 0), gobreakerClosed(gobreakerWindow, 0), rubyistClosed(rubyistWindow, 0), cep21Closed(cep21Window, 0), sentinelClosed(true, 0, sentinelWindow)},
 		},
 		{
-			name: "breaker closed, slow calls and stall" + suffix, goroutines: n,
-			contenders: []contender{twoClocks.as(bare), holdfastClosed(slowToo, 0)},
+			name: "breaker closed, slow calls and stall" + suffix, goroutines: n, note: noStall,
+			contenders: []contender{twoClocks.as(bare), holdfastClosed(slowToo, 0), sentinelClosed(true, 0, sentinelWindow, sentinelSlow)},
 		},
 		{
 			name: "breaker mixed, 10 s window" + suffix, goroutines: n,
-			contenders: []contender{clockAndAdd.as(bare), holdfastClosed(window10s, 10), failsafeClosed(failsafeWindow, 10), gobreakerClosed(gobreakerWindow, 10), rubyistClosed(rubyistWindow, 10)},
+			contenders: []contender{clockAndAdd.as(bare), holdfastClosed(window10s, 10), failsafeClosed(failsafeWindow, 10), gobreakerClosed(gobreakerWindow, 10), rubyistClosed(rubyistWindow, 10), cep21Closed(cep21Window, 10), sentinelClosed(true, 10, sentinelWindow)},
 		},
 	}
 }
 
+const long = time.Hour
+
 func openRows() []row {
-	const long = time.Hour
 	refuses := []contender{
 		oneClock,
 		{name: "holdfast", role: kit, setup: func() work {
@@ -185,10 +211,36 @@ func openRows() []row {
 				}
 			})
 		}},
+		{name: "mercari", setup: func() work {
+			b := mercari.New(mercari.WithTripFunc(mercari.NewTripFuncConsecutiveFailures(1)), mercari.WithOpenTimeout(long))
+			b.Fail()
+			return again(func(n int) {
+				for range n {
+					if b.Ready() {
+						panic("admitted")
+					}
+				}
+			})
+		}},
+		{name: "cep21", setup: func() work {
+			c := cep21(circuit.GeneralConfig{
+				OpenToClosedFactory: cep21hystrix.CloserFactory(cep21hystrix.ConfigureCloser{SleepWindow: long}),
+			})
+			c.OpenCircuit(context.Background())
+			return again(func(n int) {
+				ctx := context.Background()
+				for range n {
+					if c.Run(ctx, func(context.Context) error { panic("admitted") }) == nil {
+						panic("no error")
+					}
+				}
+			})
+		}},
+		sentinelOpen,
 	}
 	return []row{
 		{name: "breaker open, refusal", goal: goal{text: "41 ns", plus: 41, pace: 30.6, allocs: most(0)}, contenders: refuses,
-			note: "eapache's breaker opens again by a timer and reads no clock; it tells nothing of when"},
+			note: "eapache's and mercari's breakers become half-open by a timer and read no clock; they tell nothing of when"},
 		{name: "breaker open, refusal, 2 goroutines", goroutines: 2, goal: goal{text: "21 ns", plus: 21, pace: 15.3}, contenders: refuses},
 	}
 }

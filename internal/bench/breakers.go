@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/afex/hystrix-go/hystrix"
+	"github.com/cep21/circuit/v4"
 	eapache "github.com/eapache/go-resiliency/breaker"
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 	rubyist "github.com/rubyist/circuitbreaker"
@@ -141,6 +142,49 @@ func rubyistClosed(make func() *rubyist.Breaker, fails often) contender {
 			}
 		})
 	}}
+}
+
+// mercariClosed: https://github.com/mercari/go-circuitbreaker#synopsis; Ready, Success
+// and Fail are the cheapest way.
+func mercariClosed(fails often) contender {
+	return contender{name: "mercari", setup: func() work {
+		b := mercariConsecutive()
+		return again(func(n int) {
+			for i := range n {
+				if !b.Ready() {
+					panic("open")
+				}
+				if fails.result(i+1) != nil {
+					b.Fail()
+				} else {
+					b.Success()
+				}
+			}
+		})
+	}}
+}
+
+// cep21Closed: https://github.com/cep21/circuit#usage, without its limits of time and
+// number.
+func cep21Closed(general circuit.GeneralConfig, fails often) contender {
+	return contender{name: "cep21", setup: func() work {
+		c := cep21(general)
+		return again(func(n int) {
+			ctx := context.Background()
+			for i := range n {
+				err := c.Run(ctx, func(context.Context) error { return fails.result(i + 1) })
+				if err != nil && err != errDown {
+					panic(err)
+				}
+			}
+		})
+	}}
+}
+
+func cep21(general circuit.GeneralConfig) *circuit.Circuit {
+	return circuit.NewCircuitFromConfig("bench", circuit.Config{
+		General: general, Execution: circuit.ExecutionConfig{Timeout: -1, MaxConcurrentRequests: -1},
+	})
 }
 
 // hystrixClosed: https://github.com/afex/hystrix-go#how-to-use. A command is a

@@ -3,6 +3,7 @@ package main
 import (
 	"strconv"
 
+	"github.com/cep21/circuit/v4"
 	eapache "github.com/eapache/go-resiliency/breaker"
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 	"github.com/sony/gobreaker/v2"
@@ -31,12 +32,14 @@ func memoryRows() []row {
 		{name: "memory, consecutive", goal: plus(96), memory: true, contenders: []contender{
 			bareRegistry, grouped(consecutive), failsafe(failsafeConsecutive), sony(gobreakerConsecutive),
 			registered("eapache", func() *eapache.Breaker { return eapache.New(5, 1, windowSpan) }),
+			registered("mercari", mercariConsecutive), registered("cep21", func() *circuit.Circuit { return cep21(cep21Consecutive) }),
 		}},
 		{name: "memory, last 100", goal: plus(128), memory: true, contenders: []contender{
 			bareRegistry, grouped(last100), failsafe(failsafeLast100),
 		}},
 		{name: "memory, 10 s window", goal: plus(192), memory: true, contenders: []contender{
 			bareRegistry, grouped(window10s), failsafe(failsafeWindow), sony(gobreakerWindow), registered("rubyist", rubyistWindow),
+			registered("cep21", func() *circuit.Circuit { return cep21(cep21Window) }),
 		}},
 		{name: "memory, 10 s window and slow calls", goal: plus(256), memory: true, contenders: []contender{
 			bareRegistry, grouped(slow),

@@ -58,6 +58,10 @@ var libraries = []library{
 	{"gobreaker", true, gobreakerCircuit},
 	{"eapache", false, eapacheCircuit},
 	{"hystrix-go", false, hystrixCircuit},
+	{"rubyist", false, rubyistCircuit},
+	{"mercari", true, mercariCircuit},
+	{"cep21", true, cep21Circuit},
+	{"sentinel", true, sentinelCircuit},
 }
 
 func holdfastCircuit(s settings) circuit {
@@ -126,14 +130,7 @@ func gobreakerCircuit(s settings) circuit {
 	b := gobreaker.NewCircuitBreaker[any](set)
 	return circuit{
 		call: func(ctx context.Context, fn func(context.Context) error) error {
-			_, err := b.Execute(func() (any, error) {
-				if s.limited {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, limit)
-					defer cancel()
-				}
-				return nil, fn(ctx)
-			})
+			_, err := b.Execute(func() (any, error) { return nil, withLimit(ctx, s, fn) })
 			if errors.Is(err, gobreaker.ErrTooManyRequests) {
 				err = gobreaker.ErrOpenState // half-open, and the probe is out
 			}
@@ -194,6 +191,16 @@ func hystrixCircuit(s settings) circuit {
 		},
 		open: hystrix.ErrCircuitOpen,
 	}
+}
+
+// withLimit calls fn with a context that has the common limit, if the row asks for it.
+func withLimit(ctx context.Context, s settings, fn func(context.Context) error) error {
+	if !s.limited {
+		return fn(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return fn(ctx)
 }
 
 var errDown = errors.New("down")

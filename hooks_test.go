@@ -2,7 +2,6 @@ package holdfast_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,30 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/logbook"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // ledger writes down what hooks are told.
-type ledger struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *ledger) note(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fmt.Sprintf(format, args...))
-}
-
-// take returns what was written since it was last called.
-func (l *ledger) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lines := l.lines
-	l.lines = nil
-	return lines
-}
+type ledger struct{ logbook.Book }
 
 type markKey struct{}
 
@@ -48,34 +30,34 @@ func (l *ledger) hooks() holdfast.Hooks {
 	mark := func(ctx context.Context) any { return ctx.Value(markKey{}) }
 	return holdfast.Hooks{
 		Call: func(ctx context.Context, info call.Info) (context.Context, func(holdfast.CallEnd)) {
-			l.note("call %s", info.Method)
+			l.Note("call %s", info.Method)
 			return context.WithValue(ctx, markKey{}, "call"), func(e holdfast.CallEnd) {
-				l.note("call over: %v after %d, error %v, fallback %v", e.Result.Class, e.Attempts, e.Err != nil, e.Fallback)
+				l.Note("call over: %v after %d, error %v, fallback %v", e.Result.Class, e.Attempts, e.Err != nil, e.Fallback)
 			}
 		},
 		Attempt: func(ctx context.Context, a call.Attempt) (context.Context, func(call.Result)) {
-			l.note("attempt %d in %v, %s, hedge %v, probe %v", a.Number, mark(ctx), a.Wire, a.Hedge, a.Probe)
-			return context.WithValue(ctx, markKey{}, "attempt"), func(r call.Result) { l.note("attempt %d over: %v", a.Number, r.Class) }
+			l.Note("attempt %d in %v, %s, hedge %v, probe %v", a.Number, mark(ctx), a.Wire, a.Hedge, a.Probe)
+			return context.WithValue(ctx, markKey{}, "attempt"), func(r call.Result) { l.Note("attempt %d over: %v", a.Number, r.Class) }
 		},
 		Returned: func(ctx context.Context, r holdfast.Returned) {
-			l.note("returned in %v: %v in %v", mark(ctx), r.Result.Class, r.Took)
+			l.Note("returned in %v: %v in %v", mark(ctx), r.Result.Class, r.Took)
 		},
 		Tried: func(ctx context.Context, t holdfast.Tried) {
-			l.note("tried %d: %v in %v", t.Number, t.Result.Class, t.Took)
+			l.Note("tried %d: %v in %v", t.Number, t.Result.Class, t.Took)
 		},
 		Retry: func(ctx context.Context, r holdfast.Retry) {
-			l.note("retry %d in %v after %v", r.Attempt, mark(ctx), r.After.Class)
+			l.Note("retry %d in %v after %v", r.Attempt, mark(ctx), r.After.Class)
 		},
 		Refused: func(ctx context.Context, r holdfast.Refusal) {
-			l.note("refused %d in %v: %v", r.Attempt, mark(ctx), r.Cause)
+			l.Note("refused %d in %v: %v", r.Attempt, mark(ctx), r.Cause)
 		},
-		Hedged:   func(_ context.Context, h holdfast.Hedge) { l.note("hedge %d", h.Attempt) },
-		HedgeWon: func(_ context.Context, h holdfast.Hedge) { l.note("hedge %d won", h.Attempt) },
+		Hedged:   func(_ context.Context, h holdfast.Hedge) { l.Note("hedge %d", h.Attempt) },
+		HedgeWon: func(_ context.Context, h holdfast.Hedge) { l.Note("hedge %d won", h.Attempt) },
 		Queued: func(_ context.Context, q holdfast.Queued) {
-			l.note("queued for %v, refused %v", q.Took, q.Err != nil)
+			l.Note("queued for %v, refused %v", q.Took, q.Err != nil)
 		},
-		Transition: func(t breaker.Transition) { l.note("%s: %v to %v, %v", t.Key, t.From, t.To, t.Reason) },
-		ProbeEnded: func(e breaker.ProbeEnd) { l.note("%s: probe %v", e.Key, e.Outcome) },
+		Transition: func(t breaker.Transition) { l.Note("%s: %v to %v, %v", t.Key, t.From, t.To, t.Reason) },
+		ProbeEnded: func(e breaker.ProbeEnd) { l.Note("%s: probe %v", e.Key, e.Outcome) },
 	}
 }
 
@@ -210,7 +192,7 @@ func TestO1_HooksHearOfAllThatACallDoes(t *testing.T) {
 				if tc.before != nil {
 					tc.before(t, k)
 				}
-				l.take()
+				l.Take()
 				ctx, cancel := t.Context(), context.CancelFunc(func() {})
 				if tc.ctx != nil {
 					ctx, cancel = tc.ctx(ctx)
@@ -218,7 +200,7 @@ func TestO1_HooksHearOfAllThatACallDoes(t *testing.T) {
 				defer cancel()
 				_, _ = do(ctx, k, read, answers(tc.steps...))
 				synctest.Wait()
-				got := l.take()
+				got := l.Take()
 				if tc.beside { // there are several goroutines, so the order is not one
 					require.ElementsMatch(t, tc.want, got)
 					return

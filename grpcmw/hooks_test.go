@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,46 +21,30 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/grpcmw"
+	"github.com/holdfast-go/holdfast/internal/logbook"
 	"github.com/holdfast-go/holdfast/retry"
 )
 
 // ledger notes begin and end of calls and attempts, and gives each attempt
 // metadata of its own.
-type ledger struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *ledger) note(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fmt.Sprintf(format, args...))
-}
-
-func (l *ledger) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lines := l.lines
-	l.lines = nil
-	return lines
-}
+type ledger struct{ logbook.Book }
 
 func (l *ledger) hooks() holdfast.Hooks {
 	return holdfast.Hooks{
 		Call: func(context.Context, call.Info) (context.Context, func(holdfast.CallEnd)) {
 			return nil, func(e holdfast.CallEnd) {
-				l.note("call over: %v after %d, error %v", e.Result.Class, e.Attempts, e.Err != nil)
+				l.Note("call over: %v after %d, error %v", e.Result.Class, e.Attempts, e.Err != nil)
 			}
 		},
 		Attempt: func(_ context.Context, a call.Attempt) (context.Context, func(call.Result)) {
 			if slices.Contains(a.Header.Keys(), "x-attempt") || a.Header.Get("X-Attempt") != "" {
-				l.note("the metadata of another attempt")
+				l.Note("the metadata of another attempt")
 			}
 			a.Header.Set("X-Attempt", fmt.Sprint(a.Wire, a.Number))
-			return nil, func(r call.Result) { l.note("attempt %d over: %v", a.Number, r.Class) }
+			return nil, func(r call.Result) { l.Note("attempt %d over: %v", a.Number, r.Class) }
 		},
-		Returned: func(_ context.Context, r holdfast.Returned) { l.note("returned: %v", r.Result.Class) },
-		Refused:  func(_ context.Context, r holdfast.Refusal) { l.note("refused %d: %v", r.Attempt, r.Cause) },
+		Returned: func(_ context.Context, r holdfast.Returned) { l.Note("returned: %v", r.Result.Class) },
+		Refused:  func(_ context.Context, r holdfast.Refusal) { l.Note("refused %d: %v", r.Attempt, r.Cause) },
 	}
 }
 
@@ -87,7 +70,7 @@ func TestO1_AHookSetsTheAttemptsMetadata(t *testing.T) {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "own", "kept")
 		_, err := invoke(ctx, cc)
 		require.NoError(t, err)
-		require.Equal(t, []string{"attempt 1 over: unavailable", "attempt 2 over: ok", "returned: ok", "call over: ok after 2, error false"}, l.take())
+		require.Equal(t, []string{"attempt 1 over: unavailable", "attempt 2 over: ok", "returned: ok", "call over: ok after 2, error false"}, l.Take())
 		require.Equal(t, [][]string{{"grpc1"}, {"grpc2"}}, s.told("x-attempt"))
 		require.Equal(t, [][]string{{"over grpc1"}, {"over grpc2"}}, s.told("signed"))
 		require.Equal(t, [][]string{{"kept"}, {"kept"}}, s.told("own"))
@@ -105,7 +88,7 @@ func TestO1_AHookSetsTheAttemptsMetadata(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.Equal(t, [][]string{{"grpc1"}, {"grpc2"}}, s.told("x-attempt"))
-		require.ElementsMatch(t, []string{"attempt 1 over: canceled", "attempt 2 over: ok", "returned: ok", "call over: ok after 2, error false"}, l.take())
+		require.ElementsMatch(t, []string{"attempt 1 over: canceled", "attempt 2 over: ok", "returned: ok", "call over: ok after 2, error false"}, l.Take())
 	})
 }
 
@@ -169,7 +152,7 @@ func TestO1_AStreamIsOverOnce(t *testing.T) {
 				cc := s.connect(t, k)
 				tc.run(t, cc)
 				synctest.Wait()
-				require.Equal(t, tc.want, l.take())
+				require.Equal(t, tc.want, l.Take())
 				var calls, attempts uint64
 				for _, tally := range k.Tallies() {
 					for c := call.OK; c.Valid(); c++ {
@@ -198,10 +181,10 @@ func TestO1_ARefusedStreamIsTold(t *testing.T) {
 		for _, b := range k.Breakers() {
 			b.ForceOpen("test")
 		}
-		l.take()
+		l.Take()
 		_, err = open(t.Context(), cc, serverStream)
 		require.Error(t, err)
-		require.Equal(t, []string{"refused 1: forced_open", "returned: refused", "call over: refused after 0, error true"}, l.take())
+		require.Equal(t, []string{"refused 1: forced_open", "returned: refused", "call over: refused after 0, error true"}, l.Take())
 	})
 }
 
@@ -248,7 +231,7 @@ func TestB1_APanickingIdentityEndsTheCall(t *testing.T) {
 		require.PanicsWithValue(t, "boom", func() {
 			_ = cc.Invoke(t.Context(), readMethod, wrapperspb.String("x"), new(wrapperspb.StringValue))
 		})
-		require.Equal(t, []string{"call over: server_fault after 0, error false"}, l.take())
+		require.Equal(t, []string{"call over: server_fault after 0, error false"}, l.Take())
 		for _, tally := range k.Tallies() {
 			require.EqualValues(t, 1, tally.Calls(call.ServerFault))
 		}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,45 +16,29 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/internal/logbook"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/retry"
 )
 
 // ledger notes begin and end of calls and attempts, and gives each attempt a
 // header of its own.
-type ledger struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *ledger) note(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fmt.Sprintf(format, args...))
-}
-
-func (l *ledger) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lines := l.lines
-	l.lines = nil
-	return lines
-}
+type ledger struct{ logbook.Book }
 
 func (l *ledger) hooks() holdfast.Hooks {
 	return holdfast.Hooks{
 		Call: func(context.Context, call.Info) (context.Context, func(holdfast.CallEnd)) {
-			return nil, func(e holdfast.CallEnd) { l.note("call over: %v %d", e.Result.Class, e.Result.Code) }
+			return nil, func(e holdfast.CallEnd) { l.Note("call over: %v %d", e.Result.Class, e.Result.Code) }
 		},
 		Attempt: func(_ context.Context, a call.Attempt) (context.Context, func(call.Result)) {
 			if slices.Contains(a.Header.Keys(), "X-Attempt") || a.Header.Get("x-attempt") != "" {
-				l.note("the header of another attempt")
+				l.Note("the header of another attempt")
 			}
 			a.Header.Set("x-attempt", fmt.Sprint(a.Wire, a.Number))
-			return nil, func(r call.Result) { l.note("attempt %d over: %v %d", a.Number, r.Class, r.Code) }
+			return nil, func(r call.Result) { l.Note("attempt %d over: %v %d", a.Number, r.Class, r.Code) }
 		},
-		Returned: func(_ context.Context, r holdfast.Returned) { l.note("returned: %v", r.Result.Class) },
-		Tried:    func(_ context.Context, r holdfast.Tried) { l.note("tried %d: %v", r.Number, r.Result.Class) },
+		Returned: func(_ context.Context, r holdfast.Returned) { l.Note("returned: %v", r.Result.Class) },
+		Tried:    func(_ context.Context, r holdfast.Tried) { l.Note("tried %d: %v", r.Number, r.Result.Class) },
 	}
 }
 
@@ -77,12 +60,12 @@ func TestO1_AHookSetsTheAttemptsHeaders(t *testing.T) {
 		require.Equal(t, http.Header{"Own": {"kept"}}, req.Header, "the caller's request is not changed")
 		require.Equal(t, []string{
 			"tried 1: unavailable", "attempt 1 over: unavailable 503", "tried 2: ok", "returned: ok",
-		}, l.take())
+		}, l.Take())
 		_, err = io.ReadAll(resp.Body)
 		require.NoError(t, err)
-		require.Equal(t, []string{"attempt 2 over: ok 200", "call over: ok 200"}, l.take())
+		require.Equal(t, []string{"attempt 2 over: ok 200", "call over: ok 200"}, l.Take())
 		resp.Body.Close()
-		require.Empty(t, l.take(), "once")
+		require.Empty(t, l.Take(), "once")
 		for i, h := range s.script.hits() {
 			require.Equal(t, []string{fmt.Sprintf("http%d", i+1)}, h.header["X-Attempt"])
 			require.Equal(t, fmt.Sprintf("over http%d", i+1), h.header.Get("Signed"))
@@ -90,7 +73,7 @@ func TestO1_AHookSetsTheAttemptsHeaders(t *testing.T) {
 		}
 		_, _, err = s.get(t, "/")
 		require.NoError(t, err)
-		require.Equal(t, []string{"tried 1: client_fault", "attempt 1 over: client_fault 404", "returned: client_fault", "call over: client_fault 404"}, l.take())
+		require.Equal(t, []string{"tried 1: client_fault", "attempt 1 over: client_fault 404", "returned: client_fault", "call over: client_fault 404"}, l.Take())
 	})
 }
 
@@ -112,17 +95,17 @@ func TestO1_ACallIsOverWithItsBody(t *testing.T) {
 		s := startTable(t, proto, holdfast.Config{Default: quick(), Hooks: l.hooks()}, answers(cut, endless))
 		_, _, err := s.get(t, "/")
 		require.Error(t, err)
-		require.Equal(t, []string{"tried 1: ok", "returned: ok", "attempt 1 over: unavailable 0", "call over: unavailable 0"}, l.take())
+		require.Equal(t, []string{"tried 1: ok", "returned: ok", "attempt 1 over: unavailable 0", "call over: unavailable 0"}, l.Take())
 
 		ctx, cancel := context.WithCancel(t.Context())
 		resp, err := s.client.Do(s.request(t, ctx, http.MethodGet, "/", ""))
 		require.NoError(t, err)
-		require.Equal(t, []string{"tried 1: ok", "returned: ok"}, l.take())
+		require.Equal(t, []string{"tried 1: ok", "returned: ok"}, l.Take())
 		cancel()
 		synctest.Wait()
-		require.Equal(t, []string{"attempt 1 over: canceled 0", "call over: canceled 0"}, l.take(), "though nobody reads")
+		require.Equal(t, []string{"attempt 1 over: canceled 0", "call over: canceled 0"}, l.Take(), "though nobody reads")
 		resp.Body.Close()
-		require.Empty(t, l.take())
+		require.Empty(t, l.Take())
 	})
 }
 
@@ -137,7 +120,7 @@ func TestO1_HedgesHaveHeadersOfTheirOwn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "fast", body)
 		synctest.Wait()
-		got := l.take()
+		got := l.Take()
 		require.ElementsMatch(t, []string{
 			"tried 1: canceled", "attempt 1 over: canceled 0", "tried 2: ok", "returned: ok", "attempt 2 over: ok 200", "call over: ok 200",
 		}, got)

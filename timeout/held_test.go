@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 	"runtime"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,7 +135,7 @@ func interrupted(t *testing.T, opening, phase time.Duration) {
 func TestT1_HeldIsAStandardContext(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
-			caller, cancel := context.WithCancelCause(context.WithValue(context.Background(), keyType{}, "value"))
+			caller, cancel := callerOf()
 			defer cancel(nil)
 			left := time.Duration(rapid.IntRange(1, 5).Draw(t, "left")) * time.Second
 			h := timeout.Hold(caller, mono.Now(), attempt(left), timeout.Bound{})
@@ -148,57 +147,18 @@ func TestT1_HeldIsAStandardContext(t *testing.T) {
 				end(&timeout.Error{Limit: "Attempt", After: left})
 			})
 			defer timer.Stop()
-			type pair struct{ held, standard context.Context }
-			all := []pair{{h, standard}}
-			look := func(p pair) {
-				synctest.Wait()
-				require.Equal(t, p.standard.Err(), p.held.Err())
-				require.Equal(t, context.Cause(p.standard), context.Cause(p.held))
-			}
-			t.Repeat(map[string]func(*rapid.T){
-				"done": func(t *rapid.T) {
-					synctest.Wait()
-					select {
-					case <-h.Done():
-						require.Error(t, standard.Err())
-					default:
-						require.NoError(t, standard.Err())
-					}
-				},
-				"value": func(t *rapid.T) { require.Equal(t, "value", h.Value(keyType{})) },
-				"child": func(*rapid.T) {
-					a, cancelA := context.WithCancel(h)
-					b, cancelB := context.WithCancel(standard)
-					all = append(all, pair{a, b})
-					_, _ = cancelA, cancelB
-				},
+			newTwins(cancel, h, standard).play(t, map[string]func(*rapid.T){
 				"opened": func(t *rapid.T) {
 					synctest.Wait()
 					require.Equal(t, passed, h.Opened() != nil)
 					timer.Stop()
-				},
-				"time passes": func(*rapid.T) {
-					time.Sleep(time.Second)
-					look(all[0]) // which of two ends came first nobody knows who did not look
-				},
-				"the caller ends": func(*rapid.T) {
-					cancel(errors.New("cause"))
-					look(all[0])
 				},
 				"the attempt ends": func(*rapid.T) {
 					h.Release()
 					timer.Stop()
 					end(nil)
 				},
-				"": func(*rapid.T) {
-					for _, p := range all[1:] {
-						look(p)
-					}
-				},
 			})
-			for _, p := range all {
-				look(p)
-			}
 		})
 	})
 }
@@ -224,35 +184,17 @@ func TestHeldCostsLittle(t *testing.T) {
 	require.ErrorIs(t, child.Err(), context.Canceled)
 }
 
-// Whoever asks first, and whatever ends it meanwhile, all see one channel and one
-// end.
+// Whoever asks first, and whatever ends it meanwhile.
 func TestHeldUnderContention(t *testing.T) {
 	for i := range 500 {
 		caller, cancel := context.WithCancel(context.Background())
 		h := timeout.Hold(caller, mono.Now(), attempt(time.Duration(i+1)*10*time.Nanosecond), timeout.Bound{})
-		var all sync.WaitGroup
-		channels := make([]<-chan struct{}, 4)
-		for i := range channels {
-			all.Go(func() {
-				_ = h.Err()
-				channels[i] = h.Done()
-				_ = h.Value(keyType{})
-			})
-		}
-		all.Go(cancel)
-		all.Go(func() {
+		contend(t, h, cancel, h.Release, func() {
 			_ = h.Opened()
 			h.WatchIdle(time.Nanosecond)
 			h.BeginWait()
 			_ = h.EndWait()
 		})
-		all.Go(h.Release)
-		all.Wait()
-		for _, c := range channels {
-			require.Equal(t, channels[0], c)
-			<-c
-		}
-		require.ErrorIs(t, h.Err(), context.Canceled)
 	}
 }
 

@@ -28,22 +28,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"runtime/debug"
+
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
 	tuneCollector()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "outage:", err)
-		os.Exit(1)
-	}
+	program.Main("outage", run)
 }
 
 // The numbers of seeds.
@@ -61,11 +53,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	svg := flags.String("svg", "", "write the charts into the `folder` too")
 	policyFile := flags.String("policy", "", "with -scenario: the `file` of the policy to play; without it, that of policies.go")
 	scenarioFile := flags.String("scenario", "", "play the scenario of a `file` and not the article's outage")
-	if err := flags.Parse(args); err != nil {
+	if err := program.Parse(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if *seeds < 1 {
 		return fmt.Errorf("-seeds = %d: must be at least 1", *seeds)

@@ -22,22 +22,19 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 )
 
 func main() {
-	err := run(context.Background(), os.Args[1:], os.Stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "outbox:", err)
-		os.Exit(1)
-	}
+	program.Main("outbox", run)
 }
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
+func run(ctx context.Context, args []string, out, stderr io.Writer) (err error) {
 	flags := flag.NewFlagSet("outbox", flag.ContinueOnError)
+	flags.SetOutput(stderr)
 	short := flags.Bool("short", false, "take fewer orders")
-	if err := flags.Parse(args); err != nil {
+	if err := program.Parse(flags, args); err != nil {
 		return err
 	}
 	each := 5

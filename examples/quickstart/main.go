@@ -22,14 +22,12 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 )
 
 // plan is the course of one run.
@@ -47,28 +45,17 @@ var (
 func (p plan) total() time.Duration { return p.healthy + p.silent + p.healed }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "quickstart:", err)
-		os.Exit(1)
-	}
+	program.Main("quickstart", run)
 }
 
-func run(ctx context.Context, args []string, stdout, stderr *os.File) error {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	quick := flags.Bool("short", false, "run through a shorter outage, in nine seconds")
 	page := flags.String("page", "", "serve the operations page at this address, and have one outage after another with the kit until interrupted")
 	asJSON := flags.Bool("json", false, "print the figures as one JSON object and nothing else")
-	if err := flags.Parse(args); err != nil {
+	if err := program.Parse(flags, args); err != nil {
 		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if *page != "" {
 		return operate(ctx, *page, full, stderr)
@@ -80,7 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr *os.File) error {
 	// Progress is for somebody who watches: with either end in a file or a pipe
 	// there is nobody, or the picture would land among the results.
 	screen := io.Writer(nil)
-	if isTerminal(stdout) && isTerminal(stderr) {
+	if program.IsTerminal(stdout) && program.IsTerminal(stderr) {
 		screen = stderr
 	}
 

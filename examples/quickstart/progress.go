@@ -3,18 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
 )
-
-// isTerminal reports whether f is a terminal, or at least a device that takes
-// characters, and one that can move its cursor.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
-}
 
 const frameTime = 100 * time.Millisecond
 

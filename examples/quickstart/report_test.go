@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -110,18 +108,8 @@ func TestAPictureLeavesTheFutureBlank(t *testing.T) {
 		picture("bare", p, 2*time.Second, courses))
 }
 
-func TestAFileIsNoTerminal(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	require.NoError(t, err)
-	defer f.Close()
-	require.False(t, isTerminal(f))
-}
-
 func TestBadArguments(t *testing.T) {
-	devNull, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	require.NoError(t, err)
-	defer devNull.Close()
 	for _, args := range [][]string{{"-nonsense"}, {"http"}, {"-short", "http"}} {
-		require.Error(t, run(t.Context(), args, devNull, devNull), args)
+		require.Error(t, run(t.Context(), args, io.Discard, io.Discard), args)
 	}
 }

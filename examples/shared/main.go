@@ -17,13 +17,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"time"
+
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 )
 
 // plan is the course of one run.
@@ -45,15 +45,7 @@ func main() {
 		}
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "shared:", err)
-		os.Exit(1)
-	}
+	program.Main("shared", run)
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -62,7 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	quick := flags.Bool("short", false, "run through a shorter outage, in nine seconds")
 	asJSON := flags.Bool("json", false, "print the figures as one JSON object and nothing else")
 	addr := flags.String("redis", "", "address of a Redis or Valkey `server`; empty starts one")
-	if err := flags.Parse(args); err != nil {
+	if err := program.Parse(flags, args); err != nil {
 		return err
 	}
 	p := full

@@ -37,6 +37,7 @@ var layers = map[string]layer{
 
 	"internal":          tools,
 	"internal/memnet":   testSupport,
+	"internal/logbook":  testSupport,
 	"internal/depstest": testSupport,
 	"internal/chaos":    testSupport,
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -189,5 +190,60 @@ func TestD077_EOFFromSendMsgIsNoMove(t *testing.T) {
 		require.Zero(t, open)
 		require.Equal(t, 1, breakerOf(t, k, "b").Counts().Failures)
 		require.Equal(t, []int{0, 1, 0}, hitsOf(a, b, c))
+	})
+}
+
+// F6, G3: a header that was handed out is a delivery: the stream stays where it is, and so
+// does its failure.
+func TestF6_AHeaderThatWasDeliveredStays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		named := func(s grpc.ServerStream) error {
+			if err := s.SendHeader(metadata.Pairs("which", "a")); err != nil {
+				return err
+			}
+			time.Sleep(time.Millisecond)
+			return errDown
+		}
+		for header, want := range map[bool][]int{true: {1, 0}, false: {1, 1}} {
+			a, b := play(t, named), play(t, messages(1, 0, nil))
+			f, _, seen := followed(t, with(func(p *holdfast.Policy) { readOnly(p); oneAttempt(p) }), a, b)
+			stream, err := open(t.Context(), f, serverStream)
+			require.NoError(t, err)
+			if header {
+				md, err := stream.Header()
+				require.NoError(t, err)
+				require.Equal(t, []string{"a"}, md.Get("which"))
+			}
+			_, err = readAll(stream)
+			require.Equal(t, header, status.Code(err) == codes.Unavailable, err)
+			require.Equal(t, want, hitsOf(a, b))
+			_, _, open := seen.take()
+			require.Zero(t, open)
+		}
+	})
+}
+
+// B14, F6: a model that fails is passed over alone, for its channel answers for the other
+// one.
+func TestB14_AModelThatFailsIsPassedOverAlone(t *testing.T) {
+	each(t, func(t *testing.T, call way) {
+		bad, good, b := play(t, fail(codes.Unavailable)), play(t, say("m2")), play(t, say("b"))
+		k := newKit(t, with(func(p *holdfast.Policy) {
+			readOnly(p)
+			oneAttempt(p)
+			p.Breaker = &breaker.Config{Window: breaker.Window{Calls: 10}, MinCalls: 4, FailureRate: 0.75, Scope: breaker.TwoLevel, Jitter: breaker.NoJitter}
+		}))
+		f, err := grpcmw.Failover(k, []grpcmw.Upstream{
+			{Conn: bad.Dial(), Name: "A", Resource: "m1"}, {Conn: good.Dial(), Name: "A", Resource: "m2"}, {Conn: b.Dial(), Name: "B", Resource: "m1"},
+		})
+		require.NoError(t, err)
+		for range 20 {
+			upstream, err := call(t.Context(), f)
+			require.NoError(t, err)
+			require.Equal(t, "A|m2", upstream)
+		}
+		require.Equal(t, []int{4, 20, 0}, hitsOf(bad, good, b))
+		require.Equal(t, breaker.Open, breakerOf(t, k, "A|m1").State())
+		require.Equal(t, breaker.Closed, breakerOf(t, k, "A").State())
 	})
 }

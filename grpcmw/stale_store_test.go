@@ -179,3 +179,36 @@ func TestF2_AComputedReplyHasTheCallersTime(t *testing.T) {
 		require.Equal(t, 1, asked)
 	})
 }
+
+// F1: no fallback answers for a stream, be it a read, and none is kept for one.
+func TestF1_AStreamHasNoFallback(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		store := newStore(t)
+		k := newKit(t, with(func(p *holdfast.Policy) {
+			readOnly(p)
+			oneAttempt(p)
+			p.Breaker = &breaker.Config{Consecutive: 1000}
+			p.Fallback = &fallback.Policy{
+				Stale: &fallback.Stale{Store: store, Identity: fallback.SharedByAll},
+				Answer: func(context.Context, fallback.Failure) (any, error) {
+					t.Error("it is asked")
+					return wrapperspb.String(""), nil
+				},
+			}
+		}))
+		s := play(t, messages(1, 0, nil), fail(codes.Unavailable))
+		cc := s.connect(t, k)
+		for kind, desc := range kinds {
+			s.mu.Lock()
+			s.hits = 0 // the script begins anew
+			s.mu.Unlock()
+			require.NoError(t, stream(t.Context(), cc, desc), kind)
+			require.Zero(t, store.Len())
+			require.Equal(t, codes.Unavailable, status.Code(stream(t.Context(), cc, desc)), kind)
+		}
+		for _, b := range k.Breakers() {
+			b.ForceOpen("")
+		}
+		require.ErrorIs(t, stream(t.Context(), cc, serverStream), breaker.ErrOpen)
+	})
+}

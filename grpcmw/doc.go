@@ -102,8 +102,9 @@
 // response header is then "age" and "cache-status" alone, the latter "holdfast; hit;
 // ...", and there are no trailer and no peer. A reply is found by method, authority,
 // the request's bytes and the policy's Identity; the copies are the connection's own
-// ([WithCacheScope] shares them). That takes protobuf messages. A server's
-// "cache-control" in the header is obeyed.
+// ([WithCacheScope] shares them). Under fallback.SharedByAll an RPC whose metadata says
+// who asks has no part in it; [WithCredentialMetadata] names what else does. All this
+// takes protobuf messages. A server's "cache-control" in the header is obeyed.
 //
 // # What the kit adds to the metadata
 //

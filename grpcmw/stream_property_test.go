@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
@@ -101,7 +102,8 @@ func (s *staged) Context() context.Context { return s.ctx }
 // G3, B1, K2, D079, D080: whatever attempts and callers do, there are no more attempts
 // than allowed, one at a time, each cancelled and judged once; the caller sees the
 // messages of one attempt in order, each server is asked once, the callbacks are
-// called once, and nothing is held in the end.
+// called once, and nothing is held in the end. F1: if the end is the kit's own, and the
+// stream is no read, it says that the write may have arrived.
 func TestG3_WhateverHappensToAStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, checkStream) })
 }
@@ -112,8 +114,9 @@ func checkStream(t *rapid.T) {
 		return time.Duration(rapid.IntRange(least, most).Draw(t, name)) * time.Millisecond
 	}
 	judged := 0
+	safety := rapid.SampledFrom([]call.Safety{call.ReadOnly, call.Idempotent}).Draw(t, "safety")
 	k, err := holdfast.New(holdfast.Config{Default: holdfast.Policy{
-		Safety:   call.ReadOnly,
+		Safety:   safety,
 		Retry:    &retry.Policy{MaxAttempts: most, Backoff: retry.Backoff{Base: 10 * time.Millisecond, Jitter: retry.NoJitter}, Budget: retry.NoBudget()},
 		Breaker:  breaker.Off(),
 		Bulkhead: &bulkhead.Config{Limit: 1},
@@ -158,9 +161,14 @@ func checkStream(t *rapid.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if rapid.IntRange(0, 3).Draw(t, "cancels") == 0 {
-		// Between the moments at which anything else happens.
-		time.AfterFunc(milliseconds("cancel", 0, 200)+time.Millisecond/2, cancel)
+	// Between the moments at which anything else happens.
+	leaves := milliseconds("leaves", 0, 200) + time.Millisecond/2
+	switch rapid.IntRange(0, 5).Draw(t, "the caller") {
+	case 0:
+		time.AfterFunc(leaves, cancel)
+	case 1:
+		ctx, cancel = context.WithTimeout(ctx, leaves)
+		defer cancel()
 	}
 	ends := 0
 	var texts []string
@@ -206,6 +214,13 @@ func checkStream(t *rapid.T) {
 	}
 	if panicked == nil {
 		require.Error(t, end)
+		own := safety != call.ReadOnly && errors.Is(end, context.DeadlineExceeded) // all attempts count as sent here
+		for _, err := range []error{end, again} {
+			if write, ok := errors.AsType[*fallback.WriteError](err); ok || err == end {
+				require.Equal(t, own, ok, err)
+				require.True(t, !ok || write.Sent, err)
+			}
+		}
 		if len(streams) > 0 && streams[len(streams)-1].number == opened {
 			require.Error(t, again, "and it stays so")
 		}

@@ -18,7 +18,8 @@ func (f *Fleet) ForceOpen(ctx context.Context, key, reason string) error {
 
 // Release ends a ForceOpen of the fleet: the circuit is open for a full first
 // cooldown of the Config that this process has for key, or the default one. If
-// it is not forced open nothing happens.
+// it is not forced open nothing happens to it. A store that has just lost the
+// ForceOpen, by a fail-over to an older copy, is not given it again.
 func (f *Fleet) Release(ctx context.Context, key string) error {
 	o := Order{Do: ForceOver}
 	r := compile(Config{})
@@ -37,7 +38,7 @@ func (f *Fleet) order(ctx context.Context, key string, o Order) error {
 	k := f.known[key]
 	f.mu.Unlock()
 	o.Worker, o.Keep, o.Known = f.set.Worker, max(forceKept, 2*o.Left), max(f.revision.Load(), k.Revision)
-	if k.Forced {
+	if o.Do == ForceOver && k.Forced {
 		o.Was = k.Revision
 	}
 	rec, err := f.set.Store.Force(ctx, f.set.Space, key, o)

@@ -156,6 +156,25 @@ func TestFailOver(t *testing.T) {
 	soon(t, "released", a.is(breaker.Open))
 }
 
+// B10: a release right after a fail-over to a server that never had the order.
+func TestB10_AReleaseRightAfterAFailOver(t *testing.T) {
+	first, second := server(t), server(t)
+	a, b := join(t, "a", first, true), join(t, "b", first, true)
+	use(t, a, b)
+	require.NoError(t, a.fleet.ForceOpen(t.Context(), "db", "by hand"))
+	soon(t, "b is forced open", b.is(breaker.ForcedOpen))
+	a.proxy.failOver(second)
+	b.proxy.failOver(second)
+	soon(t, "released, once there is a connection", func() bool { return b.fleet.Release(t.Context(), "db") == nil })
+	soon(t, "a hears of it", a.is(breaker.Open))
+	for _, m := range []*member{a, b} {
+		before := m.fleet.Stats().Refreshes
+		soon(t, "several refreshes", func() bool { return m.fleet.Stats().Refreshes > before+5 })
+	}
+	require.Equal(t, breaker.Open, a.b.State())
+	require.Equal(t, breaker.Open, b.b.State())
+}
+
 // D097: refused at construction, the fleet starts.
 func TestD097_AFleetStartsWithoutItsStore(t *testing.T) {
 	f, err := breaker.Join(breaker.Sharing{Store: store(t, client(t, "127.0.0.1:1"))})

@@ -38,13 +38,9 @@ func (l link) String() string {
 	return string(l.proto)
 }
 
-// overBubbles runs a test in a bubble over HTTP/1.1, h2c and HTTP/2 with TLS.
+// overBubbles runs a test in a bubble over each protocol.
 func overBubbles(t *testing.T, test func(*testing.T, link)) {
-	for _, proto := range memnet.Protos() {
-		t.Run(string(proto), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, link{proto: proto}) })
-		})
-	}
+	overEach(t, func(t *testing.T, proto memnet.Proto) { test(t, link{proto: proto}) })
 }
 
 // overLinks runs a test that looks at no clock over sockets too.

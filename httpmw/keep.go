@@ -225,14 +225,11 @@ func (k *keep) put(ctx context.Context, names []string, asked http.Header, e fal
 // everybody, by the policies in force now, which are those of the copies that reads
 // have made meanwhile.
 func (x *exchange) forget(ctx context.Context) {
-	info := x.call.Begun() // the copies are found by that
-	if info.Safety == call.ReadOnly || x.call.Result().Class != call.OK {
-		return
-	}
 	table := x.transport.binding.Table() // once: the next may say otherwise
-	if !table.KeepsStale() {
+	if !table.KeepsStale() || x.call.Info().Safety == call.ReadOnly || x.call.Result().Class != call.OK {
 		return
 	}
+	info := x.call.Begun() // the copies are found by that
 	for _, method := range [...]string{http.MethodGet, http.MethodHead} {
 		read := *spelled(x.req)
 		read.Method, read.Body, read.GetBody = method, nil, nil

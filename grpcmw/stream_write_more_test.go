@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -124,60 +125,91 @@ func TestF1_TheEOFOfSendMsgSaysNothingOfTheWrite(t *testing.T) { // D077
 	})
 }
 
-// stubborn is a stream whose CloseSend fails.
-type stubborn struct {
-	fake
-	err error
-}
+// untilOver is a stream whose methods return when its context ends, as other streams than
+// gRPC's may.
+type untilOver struct{ ctx context.Context }
 
-func (s *stubborn) CloseSend() error {
-	if s.err != nil {
-		return s.err
-	}
+func (s untilOver) end() error {
 	<-s.ctx.Done()
 	return status.FromContextError(s.ctx.Err()).Err()
 }
 
-// An error of CloseSend's is the end as well: it is booked, it gives the permit back, and
-// a stream that may be opened again is.
-func TestG3_AnErrorOfCloseSendIsAnEnd(t *testing.T) { // B1, F1
+func (s untilOver) Header() (metadata.MD, error) { return nil, s.end() }
+func (s untilOver) Trailer() metadata.MD         { return nil }
+func (s untilOver) CloseSend() error             { return s.end() }
+func (s untilOver) Context() context.Context     { return s.ctx }
+func (s untilOver) SendMsg(any) error            { return s.end() }
+func (s untilOver) RecvMsg(any) error            { return s.end() }
+
+// F1: whichever method finds the end says what became of the write, and is the end: it is
+// booked and gives the permit back.
+func TestF1_EachMethodSaysWhatBecameOfTheWrite(t *testing.T) { // B1, G3
+	for name, use := range map[string]func(grpc.ClientStream) error{
+		"RecvMsg":   func(s grpc.ClientStream) error { return s.RecvMsg(new(wrapperspb.StringValue)) },
+		"SendMsg":   func(s grpc.ClientStream) error { return s.SendMsg(wrapperspb.String("hello")) },
+		"CloseSend": grpc.ClientStream.CloseSend,
+		"Header":    func(s grpc.ClientStream) error { _, err := s.Header(); return err },
+	} {
+		for kind, desc := range kinds {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					var seen verdicts
+					i := grpcmw.StreamClientInterceptor(newKit(t, with(func(p *holdfast.Policy) {
+						single(p)
+						seen.note(p)
+						p.Timeout = &timeout.Limits{FirstMessage: limit}
+					})))
+					for range 2 { // there is one permit
+						ends := 0
+						s, err := i(t.Context(), desc, nil, method, func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+							return untilOver{ctx}, nil
+						}, grpc.OnFinish(func(error) { ends++ }))
+						require.NoError(t, err)
+						err = use(s)
+						require.ErrorIs(t, err, timeout.ErrExceeded)
+						require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+						require.Equal(t, saidUnknown, saidBy(t, err))
+						require.Equal(t, []call.Class{call.TimedOut}, seen.take())
+						require.Equal(t, 1, ends)
+					}
+				})
+			})
+		}
+	}
+}
+
+// deadClose cannot end what it sends.
+type deadClose struct{ *fake }
+
+func (deadClose) CloseSend() error { return errDown }
+
+// G3: a stream that fails in CloseSend is opened again like any other, and else the error is
+// the caller's.
+func TestG3_AFailedCloseSendIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var seen verdicts
-		inner, n := []grpc.ClientStream(nil), 0
-		ends := 0
-		use := func(change func(*holdfast.Policy), streams ...func(ctx context.Context) grpc.ClientStream) (grpc.ClientStream, error) {
-			i := grpcmw.StreamClientInterceptor(newKit(t, with(func(p *holdfast.Policy) { single(p); seen.note(p); change(p) })))
-			n, ends = 0, 0
-			streamer := func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-				inner = append(inner, streams[n](ctx))
-				n++
-				return inner[len(inner)-1], nil
-			}
-			s, err := i(t.Context(), serverStream, nil, method, streamer, grpc.OnFinish(func(error) { ends++ }))
+		for safety, opens := range map[call.Safety]int{call.ReadOnly: 2, call.Unsafe: 1} {
+			i := grpcmw.StreamClientInterceptor(newKit(t, with(func(p *holdfast.Policy) { single(p); seen.note(p); p.Safety = safety })))
+			opened := 0
+			s, err := i(t.Context(), serverStream, nil, method, func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+				if opened++; opened == 1 {
+					return deadClose{&fake{ctx: ctx}}, nil
+				}
+				return &fake{ctx: ctx, recv: io.EOF}, nil
+			})
 			require.NoError(t, err)
 			require.NoError(t, s.SendMsg(wrapperspb.String("hello")))
-			return s, s.CloseSend()
+			err = s.CloseSend()
+			require.Equal(t, opens, opened)
+			if safety == call.Unsafe {
+				require.Equal(t, errDown, err)
+				require.Equal(t, []call.Class{call.Unavailable}, seen.take())
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, io.EOF, s.RecvMsg(nil))
+			require.Equal(t, []call.Class{call.Unavailable, call.OK}, seen.take())
 		}
-		failing := func(ctx context.Context) grpc.ClientStream { return &stubborn{fake{ctx: ctx}, errDown} }
-		hanging := func(ctx context.Context) grpc.ClientStream { return &stubborn{fake{ctx: ctx}, nil} }
-		good := func(ctx context.Context) grpc.ClientStream { return &fake{ctx: ctx, recv: io.EOF} }
-
-		_, err := use(oneAttempt, failing)
-		require.Equal(t, errDown, err)
-		require.Equal(t, []call.Class{call.Unavailable}, seen.take())
-		require.Equal(t, 1, ends)
-
-		_, err = use(func(p *holdfast.Policy) { p.Timeout = &timeout.Limits{FirstMessage: limit} }, hanging)
-		require.ErrorIs(t, err, timeout.ErrExceeded)
-		require.Equal(t, saidUnknown, saidBy(t, err))
-		require.Equal(t, []call.Class{call.TimedOut}, seen.take())
-		require.Equal(t, 1, ends)
-
-		s, err := use(readOnly, failing, good)
-		require.NoError(t, err)
-		require.Equal(t, io.EOF, s.RecvMsg(nil))
-		require.Equal(t, []call.Class{call.Unavailable, call.OK}, seen.take())
-		require.Equal(t, 1, ends)
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
-	"github.com/holdfast-go/holdfast/internal/stripe"
 )
 
 // Breaker is one circuit breaker. All methods may be called by several
@@ -22,29 +21,14 @@ type Breaker struct {
 // more is what a breaker needs that has seen something else than successes and
 // failures; made when first needed.
 type more struct {
-	opens, neutral                                     atomic.Uint64
-	probesOK, probesFailed, probesExpired, probesOther atomic.Uint64
-	refused                                            [causes]stripe.Counter
+	neutral     atomic.Uint64
+	did, shadow acts
 
 	standing
 
 	// Events not yet delivered, and whether somebody is at it; see deliver.
 	events     []func()
 	delivering bool
-}
-
-// absorb adds the totals of a breaker that was dropped.
-func (m *more) absorb(t Totals) {
-	m.opens.Add(t.Opens)
-	m.neutral.Add(t.Neutral)
-	m.probesOK.Add(t.ProbesSucceeded)
-	m.probesFailed.Add(t.ProbesFailed)
-	m.probesExpired.Add(t.ProbesExpired)
-	m.probesOther.Add(t.ProbesNeutral)
-	m.refused[CauseOpen].AddN(t.RefusedOpen)
-	m.refused[CauseHalfOpen].AddN(t.RefusedHalfOpen)
-	m.refused[CauseForced].AddN(t.RefusedForced)
-	m.refused[CauseRamp].AddN(t.RefusedRamp)
 }
 
 // start is a breaker with its first episode, in one object.
@@ -191,7 +175,7 @@ func (b *Breaker) await() {
 // refuse counts a refusal and returns it; a shadow lets the call pass instead,
 // with a ticket that books nothing.
 func (b *Breaker) refuse(ep *episode, why Cause) (Ticket, error) {
-	b.extra().refused[why].Add()
+	b.extra().acts(ep.rules).refused[why].Add()
 	if h := ep.rules.cfg.Hooks.Refused; h != nil {
 		h(&ep.out.err)
 	}

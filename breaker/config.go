@@ -101,7 +101,8 @@ type Config struct {
 	CountThrottled bool
 
 	// Shadow makes the breaker measure, change its state and report as ever,
-	// but refuse nothing. It shares nothing with a fleet.
+	// but refuse nothing: Totals.Shadow has what it would have done. It shares
+	// nothing with a fleet.
 	Shadow bool
 
 	// LocalOnly keeps the state of a breaker of a [Fleet] to this process: it

@@ -1,6 +1,11 @@
 package breaker
 
-import "github.com/holdfast-go/holdfast/internal/mono"
+import (
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/internal/stripe"
+)
 
 // Counts are the figures of a breaker.
 type Counts struct {
@@ -26,33 +31,51 @@ type Counts struct {
 
 // Totals are counters that never fall.
 type Totals struct {
-	// Opens counts the openings by a rule or a probe.
-	Opens uint64
+	// Actions are what the breaker did.
+	Actions
+
+	// Shadow is what it would have done while [Config.Shadow] was set: openings
+	// that cut nobody off, and refusals of calls that passed.
+	Shadow Actions
 
 	// Neutral counts the neutral ends of attempts that were not probes.
 	Neutral uint64
+}
+
+// Actions count what a breaker does.
+type Actions struct {
+	// Opens counts the openings by a rule or a probe.
+	Opens uint64
 
 	// The ends of probes by outcome: ProbesFailed includes the slow ones.
 	ProbesSucceeded, ProbesFailed, ProbesExpired, ProbesNeutral uint64
 
-	// The refusals by cause; in a shadow the calls that would have been
-	// refused.
+	// The refusals by cause.
 	RefusedOpen, RefusedHalfOpen, RefusedForced, RefusedRamp uint64
 }
 
 // Plus returns the sum of t and u.
 func (t Totals) Plus(u Totals) Totals {
-	t.Opens += u.Opens
-	t.Neutral += u.Neutral
-	t.ProbesSucceeded += u.ProbesSucceeded
-	t.ProbesFailed += u.ProbesFailed
-	t.ProbesExpired += u.ProbesExpired
-	t.ProbesNeutral += u.ProbesNeutral
-	t.RefusedOpen += u.RefusedOpen
-	t.RefusedHalfOpen += u.RefusedHalfOpen
-	t.RefusedForced += u.RefusedForced
-	t.RefusedRamp += u.RefusedRamp
-	return t
+	return Totals{t.Actions.Plus(u.Actions), t.Shadow.Plus(u.Shadow), t.Neutral + u.Neutral}
+}
+
+// Plus returns the sum of a and b.
+func (a Actions) Plus(b Actions) Actions {
+	a.Opens += b.Opens
+	a.ProbesSucceeded += b.ProbesSucceeded
+	a.ProbesFailed += b.ProbesFailed
+	a.ProbesExpired += b.ProbesExpired
+	a.ProbesNeutral += b.ProbesNeutral
+	a.RefusedOpen += b.RefusedOpen
+	a.RefusedHalfOpen += b.RefusedHalfOpen
+	a.RefusedForced += b.RefusedForced
+	a.RefusedRamp += b.RefusedRamp
+	return a
+}
+
+// Refused returns the refusals of every cause.
+func (a Actions) Refused() uint64 {
+	return a.RefusedOpen + a.RefusedHalfOpen + a.RefusedForced + a.RefusedRamp
 }
 
 // Counts returns the figures as of now. It changes nothing: what only a call
@@ -97,30 +120,66 @@ func (b *Breaker) counts(ep *episode, sum uint64) (c Counts) {
 }
 
 func (m *more) totals() Totals {
-	return Totals{
-		Opens:           m.opens.Load(),
-		Neutral:         m.neutral.Load(),
-		ProbesSucceeded: m.probesOK.Load(),
-		ProbesFailed:    m.probesFailed.Load(),
-		ProbesExpired:   m.probesExpired.Load(),
-		ProbesNeutral:   m.probesOther.Load(),
-		RefusedOpen:     m.refused[CauseOpen].Load(),
-		RefusedHalfOpen: m.refused[CauseHalfOpen].Load(),
-		RefusedForced:   m.refused[CauseForced].Load(),
-		RefusedRamp:     m.refused[CauseRamp].Load(),
+	return Totals{Actions: m.did.load(), Shadow: m.shadow.load(), Neutral: m.neutral.Load()}
+}
+
+// absorb adds the totals of a breaker that was dropped.
+func (m *more) absorb(t Totals) {
+	m.did.add(t.Actions)
+	m.shadow.add(t.Shadow)
+	m.neutral.Add(t.Neutral)
+}
+
+// acts returns where what happens under r is counted.
+func (m *more) acts(r *rules) *acts {
+	if r.cfg.Shadow {
+		return &m.shadow
+	}
+	return &m.did
+}
+
+// acts counts Actions.
+type acts struct {
+	opens                                              atomic.Uint64
+	probesOK, probesFailed, probesExpired, probesOther atomic.Uint64
+	refused                                            [causes]stripe.Counter
+}
+
+func (a *acts) load() Actions {
+	return Actions{
+		Opens:           a.opens.Load(),
+		ProbesSucceeded: a.probesOK.Load(),
+		ProbesFailed:    a.probesFailed.Load(),
+		ProbesExpired:   a.probesExpired.Load(),
+		ProbesNeutral:   a.probesOther.Load(),
+		RefusedOpen:     a.refused[CauseOpen].Load(),
+		RefusedHalfOpen: a.refused[CauseHalfOpen].Load(),
+		RefusedForced:   a.refused[CauseForced].Load(),
+		RefusedRamp:     a.refused[CauseRamp].Load(),
 	}
 }
 
-func (b *Breaker) countProbe(how ProbeOutcome) {
-	m := b.extra()
+func (a *acts) add(n Actions) {
+	a.opens.Add(n.Opens)
+	a.probesOK.Add(n.ProbesSucceeded)
+	a.probesFailed.Add(n.ProbesFailed)
+	a.probesExpired.Add(n.ProbesExpired)
+	a.probesOther.Add(n.ProbesNeutral)
+	a.refused[CauseOpen].AddN(n.RefusedOpen)
+	a.refused[CauseHalfOpen].AddN(n.RefusedHalfOpen)
+	a.refused[CauseForced].AddN(n.RefusedForced)
+	a.refused[CauseRamp].AddN(n.RefusedRamp)
+}
+
+func (a *acts) countProbe(how ProbeOutcome) {
 	switch how {
 	case ProbeSucceeded:
-		m.probesOK.Add(1)
+		a.probesOK.Add(1)
 	case ProbeNeutral:
-		m.probesOther.Add(1)
+		a.probesOther.Add(1)
 	case ProbeExpired:
-		m.probesExpired.Add(1)
+		a.probesExpired.Add(1)
 	default:
-		m.probesFailed.Add(1)
+		a.probesFailed.Add(1)
 	}
 }

@@ -135,3 +135,35 @@ func TestD099_ALaterOutageUnderAQuorum(t *testing.T) {
 		}
 	})
 }
+
+// C2, S1: a breaker that an update takes out of the fleet has nothing more to tell it,
+// be there what it may that the store was still to hear of.
+func TestS1_ABreakerThatLeavesTheFleetTellsItNothingMore(t *testing.T) {
+	for name, leave := range map[string]func(*breaker.Config){
+		"shadow": func(c *breaker.Config) { c.Shadow = true }, "local": func(c *breaker.Config) { c.LocalOnly = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, store *breakertest.Memory) {
+				w, other := join(t, store, "w", shared()), join(t, store, "other", shared())
+				use(time.Second, w, other)
+				w.wire.mode.Store(cut)
+				w.fails()
+				synctest.Wait()
+				c := shared()
+				leave(&c)
+				require.NoError(t, w.group.Update(c))
+				w.wire.mode.Store(sound)
+				remains, err := w.fleet.Group(shared(), 0) // so that the worker still asks
+				require.NoError(t, err)
+				for range 50 {
+					ticket, err := remains.For("another").Allow()
+					require.NoError(t, err)
+					done(&ticket, breaker.Success)
+					use(100*ms, other)
+				}
+				require.False(t, record(t, store).Open)
+				other.state(breaker.Closed)
+			})
+		})
+	}
+}

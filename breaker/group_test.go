@@ -143,7 +143,7 @@ func TestB13_TotalsOfTheEvictedStay(t *testing.T) {
 		call(t, b, Neutral)
 		require.Equal(t, Closed, b.State())
 		before := b.Counts().Totals
-		require.Equal(t, Totals{Opens: 1, Neutral: 1, ProbesSucceeded: 1, RefusedOpen: 1}, before)
+		require.Equal(t, Totals{Actions: Actions{Opens: 1, ProbesSucceeded: 1, RefusedOpen: 1}, Neutral: 1}, before)
 		time.Sleep(10 * time.Second)
 		require.NotSame(t, b, g.For("b"))
 		require.Equal(t, before, g.Evicted())

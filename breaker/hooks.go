@@ -47,6 +47,9 @@ type Transition struct {
 
 	// Counts are those of the state left, at its end.
 	Counts Counts
+
+	// Shadow says that the breaker refuses nothing, see [Config.Shadow].
+	Shadow bool
 }
 
 // ProbeOutcome is how a probe ended.
@@ -99,6 +102,7 @@ type ProbeEnd struct {
 	Outcome    ProbeOutcome
 	Generation uint64        // of the half-open state
 	Took       time.Duration // to the answer, the end, or the end of the lease
+	Shadow     bool          // the breaker refuses nothing
 }
 
 // change moves on from old to next; b.mu is held.
@@ -121,7 +125,7 @@ func (b *Breaker) change(old, next *episode, why Reason, note string) {
 	}
 	t := Transition{
 		Key: b.key, From: old.state(), To: next.state(), Reason: why, Note: note,
-		Generation: uint64(next.generation()), Counts: b.counts(old, old.sum.Load()),
+		Generation: uint64(next.generation()), Counts: b.counts(old, old.sum.Load()), Shadow: old.rules.cfg.Shadow,
 	}
 	if next.state() == Open {
 		t.Cooldown = next.out.lasts
@@ -132,7 +136,7 @@ func (b *Breaker) change(old, next *episode, why Reason, note string) {
 // queueProbe notes the end of a probe for the hooks; b.mu is held.
 func (b *Breaker) queueProbe(ep *episode, how ProbeOutcome, took time.Duration) {
 	hooks := &ep.rules.cfg.Hooks
-	end := ProbeEnd{Key: b.key, Outcome: how, Generation: uint64(ep.generation()), Took: took}
+	end := ProbeEnd{Key: b.key, Outcome: how, Generation: uint64(ep.generation()), Took: took, Shadow: ep.rules.cfg.Shadow}
 	if hook := hooks.ProbeEnded; hook != nil {
 		b.queue(func() { hook(end) })
 	}

@@ -219,6 +219,6 @@ func testChain(t *testing.T, window Window) {
 	totals := b.Counts().Totals
 	require.Equal(t, opens, totals.Opens)
 	require.EqualValues(t, ends, totals.ProbesSucceeded+totals.ProbesFailed+totals.ProbesExpired+totals.ProbesNeutral)
-	require.Equal(t, refused.Load(), totals.RefusedOpen+totals.RefusedHalfOpen+totals.RefusedForced)
+	require.Equal(t, refused.Load(), totals.Refused())
 	require.EqualValues(t, 64*each, admitted.Load()+refused.Load())
 }

@@ -111,7 +111,7 @@ func (r *rules) probeSuccess(took time.Duration) ProbeOutcome {
 func (b *Breaker) finish(ep *episode, i int, how ProbeOutcome, took time.Duration, date mono.Instant, asked time.Duration) {
 	o, to, held := ep.out, HalfOpen, ep.out.leases[i].lock
 	o.drop(i)
-	b.countProbe(how)
+	b.extra().acts(ep.rules).countProbe(how)
 	b.queueProbe(ep, how, took)
 	if how != ProbeNeutral {
 		o.count(how)

@@ -19,6 +19,9 @@ func (b *Breaker) StateAt(now mono.Instant) State {
 // transition.
 func (b *Breaker) Generation() uint64 { return uint64(b.present().generation()) }
 
+// Shadow reports whether the breaker refuses nothing, see [Config.Shadow].
+func (b *Breaker) Shadow() bool { return b.now.Load().rules.cfg.Shadow }
+
 // present returns the present episode, and waits for a transition that has been
 // decided but not made: whose result was dropped because of it must not see the
 // state before.

@@ -23,7 +23,11 @@ func (m *model) needed() (successes, mayFail int) {
 func (m *model) probeEnded(t *modelTicket, how ProbeOutcome, took time.Duration, at mono.Instant) {
 	t.over = true
 	m.probes = slices.DeleteFunc(m.probes, func(p *modelTicket) bool { return p == t })
-	m.ended[how]++
+	a := m.acts()
+	*map[ProbeOutcome]*uint64{
+		ProbeSucceeded: &a.ProbesSucceeded, ProbeFailed: &a.ProbesFailed, ProbeSlow: &a.ProbesFailed,
+		ProbeExpired: &a.ProbesExpired, ProbeNeutral: &a.ProbesNeutral,
+	}[how]++
 	m.events = append(m.events, modelEvent{Outcome: how, Took: took, Gen: m.gen})
 	need, mayFail := m.needed()
 	reason := ReasonProbeFailed
@@ -90,7 +94,6 @@ func (m *model) room() bool {
 func (m *model) look(now mono.Instant) (State, bool) {
 	twin := *m
 	twin.events = nil
-	twin.ended = map[ProbeOutcome]uint64{}
 	twin.c.Shadow = false
 	twin.probes = nil
 	for _, p := range m.probes {

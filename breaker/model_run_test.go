@@ -55,7 +55,6 @@ func newDuel(t *rapid.T) *duel {
 	d.m = m
 	m.c = c.withDefaults()
 	m.since = d.now
-	m.ended = map[ProbeOutcome]uint64{}
 	m.spread = func() float64 { return d.b.now.Load().out.spread }
 	m.lasts = d.lasts
 	return d
@@ -257,14 +256,7 @@ func (d *duel) compare() {
 		}
 		require.Equal(d, unanswered, c.Unanswered)
 	}
-	e := d.m.ended
-	require.Equal(d, Totals{
-		Opens: d.m.opens, Neutral: d.m.neutral,
-		ProbesSucceeded: e[ProbeSucceeded], ProbesFailed: e[ProbeFailed] + e[ProbeSlow],
-		ProbesExpired: e[ProbeExpired], ProbesNeutral: e[ProbeNeutral],
-		RefusedOpen: d.m.refused[CauseOpen], RefusedHalfOpen: d.m.refused[CauseHalfOpen],
-		RefusedForced: d.m.refused[CauseForced], RefusedRamp: d.m.refused[CauseRamp],
-	}, c.Totals, "totals")
+	require.Equal(d, d.m.totals, c.Totals, "totals")
 }
 
 func drawConfig(t *rapid.T) (Config, *model) {

@@ -37,9 +37,7 @@ type model struct {
 	rampSince mono.Instant
 	credit    uint64
 
-	opens, neutral uint64
-	refused        [causes]uint64
-	ended          map[ProbeOutcome]uint64
+	totals Totals
 
 	asked  time.Duration        // by the result that is being booked
 	lasts  func() time.Duration // of the opening that is happening
@@ -123,7 +121,7 @@ func (m *model) enter(to State, why Reason, at mono.Instant) {
 
 func (m *model) open(why Reason, nth int, at mono.Instant) {
 	if why != ReasonReleased {
-		m.opens++
+		m.acts().Opens++
 	}
 	m.enter(Open, why, at)
 	m.nth = nth
@@ -220,8 +218,19 @@ func (m *model) admit(now mono.Instant, forced bool) (*modelTicket, Cause) {
 	return t, 0
 }
 
+// acts returns where what happens now is counted.
+func (m *model) acts() *Actions {
+	if m.c.Shadow {
+		return &m.totals.Shadow
+	}
+	return &m.totals.Actions
+}
+
 func (m *model) refuse(why Cause) (*modelTicket, Cause) {
-	m.refused[why]++
+	a := m.acts()
+	*map[Cause]*uint64{
+		CauseOpen: &a.RefusedOpen, CauseHalfOpen: &a.RefusedHalfOpen, CauseForced: &a.RefusedForced, CauseRamp: &a.RefusedRamp,
+	}[why]++
 	if m.c.Shadow {
 		return &modelTicket{inert: true}, 0
 	}
@@ -295,7 +304,7 @@ func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
 		}
 	}
 	if verdict == Neutral {
-		m.neutral++
+		m.totals.Neutral++
 	}
 	if t.gen != m.gen {
 		return

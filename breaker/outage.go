@@ -53,7 +53,7 @@ func (r *rules) spread() float64 { return 2*r.draw() - 1 }
 func (b *Breaker) open(old *episode, why Reason, nth int, spread float64, date mono.Instant, asked time.Duration) *episode {
 	lasts := old.rules.cooldown(nth, spread, asked)
 	if why != ReasonReleased {
-		b.extra().opens.Add(1)
+		b.extra().acts(old.rules).opens.Add(1)
 	}
 	return b.openUntil(old, why, nth, lasts, date, date.Add(lasts))
 }

@@ -122,7 +122,8 @@ func TestB10_AShadowRefusesNothing(t *testing.T) {
 	r.state(Open)
 	r.call(10, Success) // pass, and count nowhere
 	require.True(t, r.b.RefusalAt(r.now) == nil)
-	require.EqualValues(t, 10, r.counts().Totals.RefusedOpen)
+	require.EqualValues(t, 10, r.counts().Totals.Shadow.RefusedOpen)
+	require.Zero(t, r.counts().Totals.Refused())
 	r.step(time.Second)
 	p := r.admit()
 	require.False(t, p.Probe(), "nothing may be done differently in a shadow")

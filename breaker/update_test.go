@@ -172,3 +172,34 @@ func TestC2_APartOfAGroup(t *testing.T) {
 		require.Same(t, g.For("kept"), part.For("kept"))
 	})
 }
+
+// B10, C2: what a breaker would have done in a shadow is kept apart, also when it
+// becomes one, or no longer is.
+func TestB10_WhatAShadowWouldHaveDoneIsCountedApart(t *testing.T) {
+	c := p0()
+	r := newRig(t, c)
+	r.opened()
+	r.refused()
+	r.step(time.Second)
+	r.done(r.probe(), Failure)
+	did := r.counts().Totals.Actions
+	require.Equal(t, Actions{Opens: 2, ProbesFailed: 1, RefusedOpen: did.RefusedOpen}, did)
+	require.NotZero(t, did.Refused())
+
+	c.Shadow = true
+	r.update(c)
+	r.call(7, Success)
+	r.step(3 * time.Second)
+	r.done(r.admit(), Failure)
+	r.call(2, Success)
+	would := Actions{Opens: 1, ProbesFailed: 1, RefusedOpen: 9}
+	require.Equal(t, Totals{Actions: did, Shadow: would}, r.counts().Totals)
+	require.True(t, r.moves[len(r.moves)-1].Shadow)
+
+	c.Shadow = false
+	r.update(c)
+	r.refused()
+	did.RefusedOpen++
+	require.Equal(t, Totals{Actions: did, Shadow: would}, r.counts().Totals)
+	require.False(t, r.moves[0].Shadow)
+}

@@ -16,6 +16,7 @@ type seen struct {
 	key     string
 	breaker *breaker.Breaker
 	states  [5]int64 // how many are in each
+	shadow  [5]int64 // and how many that refuse nothing
 	moved   bool     // it was in another state than closed
 	totals  breaker.Totals
 }
@@ -25,7 +26,11 @@ func (k *kitSeries) observeBreakers(in *instruments, o metric.Observer) {
 	k.ledger.settle(all, dropped)
 	all = merge(all)
 	var kitStates [5]int64
+	shadows := map[string]bool{}
 	for _, s := range all {
+		if s.shadow != [5]int64{} {
+			shadows[s.key] = true
+		}
 		for state, n := range s.states {
 			kitStates[state] += n
 		}
@@ -37,20 +42,29 @@ func (k *kitSeries) observeBreakers(in *instruments, o metric.Observer) {
 		all = k.cut(all)
 	}
 	for _, s := range all {
-		for i, state := range states {
-			if s.states[i] > 0 || s.moved || i == 0 {
-				o.ObserveInt64(in.state, s.states[i], k.attrs("breaker", s.key, "state", state.String()))
-			}
-		}
+		k.observeStates(in.state, o, s, s.states)
+		k.observeStates(in.shadowState, o, s, s.shadow)
 	}
 	for key, totals := range k.ledger.accounts {
-		k.observeTotals(in, o, key, *totals)
+		k.observeTotals(in, o, key, *totals, shadows[key])
 	}
 	if k.ledger.others || k.ledger.other != (breaker.Totals{}) {
-		k.observeTotals(in, o, otherKey, k.ledger.other)
+		k.observeTotals(in, o, otherKey, k.ledger.other, false)
 	}
 	if k.ledger.evicted != (breaker.Totals{}) {
-		k.observeTotals(in, o, evictedKey, k.ledger.evicted)
+		k.observeTotals(in, o, evictedKey, k.ledger.evicted, false)
+	}
+}
+
+// observeStates observes how many breakers of a key are in each state, if any is.
+func (k *kitSeries) observeStates(in metric.Int64Observable, o metric.Observer, s seen, n [5]int64) {
+	if n == ([5]int64{}) {
+		return
+	}
+	for i, state := range states {
+		if n[i] > 0 || s.moved || i == 0 {
+			o.ObserveInt64(in, n[i], k.attrs("breaker", s.key, "state", state.String()))
+		}
 	}
 }
 
@@ -62,7 +76,11 @@ func (k *kitSeries) breakers() (all []seen, dropped breaker.Totals) {
 	for key, b := range k.kit.Breakers() {
 		s := seen{key: redact(key), breaker: b, totals: b.Totals()}
 		state := b.State()
-		s.states[state]++
+		if b.Shadow() {
+			s.shadow[state]++
+		} else {
+			s.states[state]++
+		}
 		s.moved = state != breaker.Closed || b.Generation() > 0
 		all = append(all, s)
 	}
@@ -89,6 +107,7 @@ func merge(all []seen) []seen {
 func (s *seen) add(other seen) {
 	for i, n := range other.states {
 		s.states[i] += n
+		s.shadow[i] += other.shadow[i]
 	}
 	s.moved = s.moved || other.moved
 }
@@ -111,7 +130,7 @@ func (k *kitSeries) cut(all []seen) []seen {
 
 func (s *seen) calm() int {
 	switch {
-	case s.states[breaker.Closed] == 0:
+	case s.states[breaker.Closed] == 0 && s.shadow == [5]int64{}:
 		return 0
 	case s.moved:
 		return 1
@@ -119,25 +138,34 @@ func (s *seen) calm() int {
 	return 2
 }
 
-func (k *kitSeries) observeTotals(in *instruments, o metric.Observer, key string, t breaker.Totals) {
-	o.ObserveInt64(in.opens, int64(t.Opens), k.attrs("breaker", key, "", ""))
+// observeTotals observes what breakers did, and if there is a shadow, or was one that
+// counted something, what that would have done.
+func (k *kitSeries) observeTotals(in *instruments, o metric.Observer, key string, t breaker.Totals, shadow bool) {
+	k.observeActions(in.opens, in.probes, in.breakerRefusals, o, key, t.Actions)
+	if shadow || t.Shadow != (breaker.Actions{}) {
+		k.observeActions(in.shadowOpens, in.shadowProbes, in.shadowRefusals, o, key, t.Shadow)
+	}
+}
+
+func (k *kitSeries) observeActions(opens, probes, refusals metric.Int64Observable, o metric.Observer, key string, a breaker.Actions) {
+	o.ObserveInt64(opens, int64(a.Opens), k.attrs("breaker", key, "", ""))
 	for _, probe := range [...]struct {
 		outcome breaker.ProbeOutcome
 		n       uint64
 	}{
-		{breaker.ProbeSucceeded, t.ProbesSucceeded}, {breaker.ProbeFailed, t.ProbesFailed},
-		{breaker.ProbeExpired, t.ProbesExpired}, {breaker.ProbeNeutral, t.ProbesNeutral},
+		{breaker.ProbeSucceeded, a.ProbesSucceeded}, {breaker.ProbeFailed, a.ProbesFailed},
+		{breaker.ProbeExpired, a.ProbesExpired}, {breaker.ProbeNeutral, a.ProbesNeutral},
 	} {
-		if probe.n > 0 || t.Opens > 0 {
-			o.ObserveInt64(in.probes, int64(probe.n), k.attrs("breaker", key, "outcome", probe.outcome.String()))
+		if probe.n > 0 || a.Opens > 0 {
+			o.ObserveInt64(probes, int64(probe.n), k.attrs("breaker", key, "outcome", probe.outcome.String()))
 		}
 	}
 	for cause, n := range [...]uint64{
-		breaker.CauseOpen: t.RefusedOpen, breaker.CauseHalfOpen: t.RefusedHalfOpen,
-		breaker.CauseForced: t.RefusedForced, breaker.CauseRamp: t.RefusedRamp,
+		breaker.CauseOpen: a.RefusedOpen, breaker.CauseHalfOpen: a.RefusedHalfOpen,
+		breaker.CauseForced: a.RefusedForced, breaker.CauseRamp: a.RefusedRamp,
 	} {
-		if n > 0 || t.Opens > 0 {
-			o.ObserveInt64(in.breakerRefusals, int64(n), k.attrs("breaker", key, "cause", breaker.Cause(cause).String()))
+		if n > 0 || a.Opens > 0 {
+			o.ObserveInt64(refusals, int64(n), k.attrs("breaker", key, "cause", breaker.Cause(cause).String()))
 		}
 	}
 }

@@ -20,18 +20,27 @@ func (v breakerView) Closed() bool { return v.State == "closed" }
 
 // Word is the state for people.
 func (v breakerView) Word() string {
-	if v.State == "closed" && v.Admits < 1 {
+	word := strings.ReplaceAll(words(v.State), "half open", "half-open")
+	switch {
+	case v.State == "closed" && v.Admits < 1:
 		return "recovering"
+	case v.Shadow && v.State != "closed" && v.State != "disabled":
+		return "would be " + word
 	}
-	return strings.ReplaceAll(words(v.State), "half open", "half-open")
+	return word
 }
 
-// Cut says how long the breaker has not been closed, and why.
+// Cut says how long the breaker has not been closed, or would not have been if it is
+// a shadow, and why.
 func (v breakerView) Cut() string {
 	if v.CutFor == nil || v.State == "disabled" {
 		return ""
 	}
-	text := "cut off for " + span(seconds(*v.CutFor)) + ": " + reasonText(v.CutReason)
+	text := "cut off for "
+	if v.Shadow {
+		text = "would have been " + text
+	}
+	text += span(seconds(*v.CutFor)) + ": " + reasonText(v.CutReason)
 	if v.cut.Failures > 0 {
 		text += fmt.Sprintf(", %d of %d", v.cut.Failures, v.cut.Results)
 	}
@@ -52,24 +61,44 @@ func (v breakerView) Since() string {
 	}
 	text := strings.Join(parts, ", ")
 	if v.Openings > 1 {
-		text += fmt.Sprintf(" · opened %d times in a row", v.Openings)
+		text += fmt.Sprintf(" · %d openings in a row", v.Openings)
 	}
 	return text
 }
 
-// Cost says how many calls the breaker has turned away, and how often it opened.
+// Cost says how many calls the breaker has turned away, and how often it opened; of
+// a shadow what it would have.
 func (v breakerView) Cost() string {
 	var parts []string
 	switch {
 	case v.RefusedSince > 0:
-		parts = append(parts, count(v.RefusedSince)+" calls turned away since then")
+		parts = append(parts, v.calls(v.RefusedSince)+" turned away since then")
 	case v.Refused > 0:
-		parts = append(parts, count(v.Refused)+" calls turned away in all")
+		parts = append(parts, v.calls(v.Refused)+" turned away in all")
 	}
-	if v.Opens > 0 {
-		parts = append(parts, "opened "+count(v.Opens)+" ×")
+	if opens := v.OpensText(); opens != "" {
+		parts = append(parts, opens)
 	}
 	return strings.Join(parts, " · ")
+}
+
+func (v breakerView) calls(n uint64) string {
+	text := several(n, "call")
+	if v.Shadow {
+		text += " would have been"
+	}
+	return text
+}
+
+// OpensText says how often the breaker opened, or would have, "" if never.
+func (v breakerView) OpensText() string {
+	switch {
+	case v.Opens == 0:
+		return ""
+	case v.Shadow:
+		return "would have opened " + count(v.Opens) + " ×"
+	}
+	return "opened " + count(v.Opens) + " ×"
 }
 
 var reasonTexts = map[string]string{
@@ -95,13 +124,13 @@ func (v breakerView) CooldownWidth() float64 {
 	return 100 * min(1, max(0, 1-v.Left/v.Cooldown))
 }
 
-// LeftText and the like are figures for people.
+// LeftText is what is left of the cooldown.
 func (v breakerView) LeftText() string { return span(seconds(v.Left)) }
 
 // CooldownText is the length of the cooldown.
 func (v breakerView) CooldownText() string { return span(seconds(v.Cooldown)) }
 
-// FailureText is the failure rate, and SlowText the slow rate.
+// FailureText is the failure rate.
 func (v breakerView) FailureText() string { return percent(v.FailureRate) }
 
 // SlowText is the slow rate.
@@ -131,6 +160,14 @@ func (v breakerView) StallCalls() int { return v.config.Stall.Calls }
 
 // AdmitsText is the share of the calls that a ramp admits.
 func (v breakerView) AdmitsText() string { return percent(v.Admits) }
+
+// Admitted is what happens to them.
+func (v breakerView) Admitted() string {
+	if v.Shadow {
+		return "of the calls would be admitted"
+	}
+	return "of the calls admitted"
+}
 
 // ID is the same for a breaker each time, and different for each.
 func (v breakerView) ID() string { return fmt.Sprintf("%d|%s", v.kit, v.Name) }

@@ -40,6 +40,7 @@ type breakerView struct {
 	ProbeSuccesses int `json:"probe_successes"`
 	ProbesToClose  int `json:"probes_to_close"`
 
+	// Of a shadow what it would have done.
 	Opens        uint64 `json:"opens"`
 	Refused      uint64 `json:"refused"`
 	RefusedSince uint64 `json:"refused_since_closed"`
@@ -68,25 +69,27 @@ type found struct {
 	kit    int
 	key    string
 	state  breaker.State
+	shadow bool
 	counts breaker.Counts
 }
 
 // trouble ranks a breaker: the less, the more does it want to be seen.
 func (f *found) trouble() int {
-	switch f.state {
-	case breaker.Open:
-		return 0
-	case breaker.HalfOpen:
-		return 1
-	case breaker.ForcedOpen:
-		return 2
-	case breaker.Disabled:
-		return 3
-	}
-	if f.counts.Failures+f.counts.Slow > 0 {
+	switch {
+	case f.state == breaker.Closed && f.counts.Failures+f.counts.Slow == 0:
+		return 6
+	case f.state == breaker.Closed:
+		return 5
+	case f.shadow:
 		return 4
+	case f.state == breaker.Open:
+		return 0
+	case f.state == breaker.HalfOpen:
+		return 1
+	case f.state == breaker.ForcedOpen:
+		return 2
 	}
-	return 5
+	return 3
 }
 
 func (f *found) badShare() float64 {
@@ -104,6 +107,7 @@ func share(part, whole int) float64 {
 func (p *Operations) breaker(f found, past []change, now time.Time) breakerView {
 	i := f.b.Inspect()
 	c := i.Counts
+	acts := actions(c.Totals, i.Config.Shadow)
 	v := breakerView{
 		Kit: p.kits[f.kit].Name(), Name: f.key, State: i.State.String(), Note: i.Note,
 		Cooldown: i.Cooldown.Seconds(), Left: i.Left.Seconds(), Openings: i.Openings, Admits: i.Admits, Shadow: i.Config.Shadow,
@@ -111,7 +115,7 @@ func (p *Operations) breaker(f found, past []change, now time.Time) breakerView 
 		FailureRate: share(c.Failures, c.Results), SlowRate: share(c.Slow, c.Results),
 		Consecutive: c.Consecutive, Unanswered: c.Unanswered,
 		Probes: c.Probes, MaxProbes: i.Config.Probes, ProbeSuccesses: c.ProbeSuccesses, ProbesToClose: i.Config.ProbeSuccesses,
-		Opens: c.Totals.Opens, Refused: refused(c.Totals), PartFor: i.PartTime.Seconds(),
+		Opens: acts.Opens, Refused: acts.Refused(), PartFor: i.PartTime.Seconds(),
 		Window: []partView{}, kit: f.kit, at: now, since: p.since, past: past, config: i.Config,
 	}
 	if i.Reason != 0 {
@@ -130,7 +134,7 @@ func (p *Operations) breaker(f found, past []change, now time.Time) breakerView 
 		}
 		if v.CutFor == nil && change.From == breaker.Closed && i.State != breaker.Closed {
 			v.CutFor, v.CutReason = rounded(now.Sub(change.at)), change.Reason.String()
-			v.RefusedSince, v.cut = v.Refused-refused(change.Counts.Totals), change.Counts
+			v.RefusedSince, v.cut = v.Refused-actions(change.Counts.Totals, v.Shadow).Refused(), change.Counts
 		}
 	}
 	if known {
@@ -145,6 +149,10 @@ func rounded(d time.Duration) *float64 {
 	return &seconds
 }
 
-func refused(t breaker.Totals) uint64 {
-	return t.RefusedOpen + t.RefusedHalfOpen + t.RefusedForced + t.RefusedRamp
+// actions returns what a breaker did, or of a shadow what it would have done.
+func actions(t breaker.Totals, shadow bool) breaker.Actions {
+	if shadow {
+		return t.Shadow
+	}
+	return t.Actions
 }

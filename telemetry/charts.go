@@ -58,7 +58,7 @@ func (v breakerView) partTitle(i int, p partView) string {
 	if v.PartFor > 0 {
 		when = fmt.Sprintf("up to %s ago: ", span(seconds(v.PartFor*float64(len(v.Window)-i))))
 	}
-	text := fmt.Sprintf("%s%d results, %d failed", when, p.Results, p.Failures)
+	text := fmt.Sprintf("%s%s, %d failed", when, several(p.Results, "result"), p.Failures)
 	if p.Slow > 0 {
 		text += fmt.Sprintf(", %d slow", p.Slow)
 	}
@@ -71,7 +71,7 @@ func (v breakerView) WindowText() string {
 	case v.PartFor > 0:
 		return "last " + span(seconds(v.PartFor*float64(len(v.Window))))
 	case len(v.Window) > 0:
-		return fmt.Sprintf("last %d results", v.config.Window.Calls)
+		return "last " + several(v.config.Window.Calls, "result")
 	}
 	return ""
 }

@@ -28,9 +28,9 @@ const (
 // Control lets those act whom authorize lets: force a breaker open and release it,
 // disable and enable it, and reset it. It is asked for each request, and returns
 // who asks, to be shown beside the reason, or an error, which is not shown. What a
-// browser sends from another site is refused by then, see
-// [http.CrossOriginProtection]; but what is no browser can send what it likes, so
-// that authorize must not rely on where a request comes from.
+// browser sends from another site has been refused before that, see
+// [http.CrossOriginProtection]; but a client that is no browser can send what it
+// likes, so authorize must not rely on where a request says that it comes from.
 //
 // Each action is logged with its operator and reason to slog.Default. Control
 // returns p. It panics if authorize is nil, and must be called before p serves.

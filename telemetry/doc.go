@@ -2,8 +2,8 @@
 // spans, as log records, and as a page for whoever is on call.
 //
 //	metrics, err := telemetry.Metrics{}.Register(kit)      // defer metrics.Close()
-//	stop := telemetry.Traces{}.Attach(kit)                 // a span for each call and attempt
-//	stop = telemetry.Logs{Logger: slog.Default()}.Attach(kit)
+//	stopTraces := telemetry.Traces{}.Attach(kit)           // a span for each call and attempt
+//	stopLogs := telemetry.Logs{Logger: slog.Default()}.Attach(kit)
 //	mux.Handle("/debug/holdfast/", telemetry.Page(kit))    // on an internal address
 //
 // Each works by itself, on kits that run already, and can be undone. What they
@@ -13,14 +13,19 @@
 //
 // They are read from the kit's own counters when somebody collects them, so that
 // a call pays one addition for them. Attribute values come from closed sets: kit
-// names, the names of breakers, bulkheads and budgets (of which each is bounded,
-// see Metrics.MaxKeys), method names and route patterns, and the words below.
+// names, the names of breakers, bulkheads and budgets, method names and route
+// patterns (of which each is bounded, see Metrics.MaxKeys and Metrics.MaxMethods), and
+// the words below.
 //
 //	holdfast.breaker.state        up-down  kit, breaker, state    1 for the state that the next call would find, 0 for the others
 //	holdfast.breaker.opens        counter  kit, breaker           openings by a rule or a probe
 //	holdfast.breaker.probes       counter  kit, breaker, outcome  ends of probes
-//	holdfast.breaker.refusals     counter  kit, breaker, cause    refusals by breakers; in a shadow what it would have refused
+//	holdfast.breaker.refusals     counter  kit, breaker, cause    refusals by breakers
 //	holdfast.breakers             up-down  kit, state             breakers in a state
+//	holdfast.shadow.state         up-down  kit, breaker, state    as holdfast.breaker.state, of breakers that refuse nothing
+//	holdfast.shadow.opens         counter  kit, breaker           openings that cut nobody off
+//	holdfast.shadow.probes        counter  kit, breaker, outcome  ends of what would have been probes
+//	holdfast.shadow.refusals      counter  kit, breaker, cause    what they would have refused
 //	holdfast.calls                counter  kit, method, result    calls that have returned, by the class of their end
 //	holdfast.attempts             counter  kit, method, result    attempts that have ended
 //	holdfast.refusals             counter  kit, method, cause     calls that were turned away, and repeats that were not made
@@ -46,7 +51,9 @@
 //
 //	holdfast.fallback.age            histogram, s  kit, method, result  of stale answers; result is "stale"
 //
-// States are closed, open, half_open, forced_open and disabled. A breaker that has
+// States are closed, open, half_open, forced_open and disabled. What a breaker does
+// while its Config.Shadow is set is in the series of shadows alone, so that an alert
+// on a breaker that is open is of one that refuses calls. A breaker that has
 // always been closed is reported in that state alone; one that is no longer there,
 // because it was idle and others needed its place, is not reported any more, and
 // its counters go on in the breaker "evicted", so that no sum falls. Bulkheads and

@@ -52,8 +52,8 @@ func newDurations(meter metric.Meter) (*durations, error) {
 	return d, nil
 }
 
-func (d *durations) hooks(k *holdfast.Kit, m Metrics) holdfast.Hooks {
-	results := newResultSets(k.Name())
+func (d *durations) hooks(k *holdfast.Kit, m Metrics, methods *methodNames) holdfast.Hooks {
+	results := newResultSets(k.Name(), methods)
 	record := func(ctx context.Context, h metric.Float64Histogram, took time.Duration, method, result string) {
 		if h.Enabled(ctx) {
 			h.Record(ctx, took.Seconds(), results.of(method, result)...)
@@ -91,16 +91,16 @@ func (d *durations) hooks(k *holdfast.Kit, m Metrics) holdfast.Hooks {
 // resultSets are the attribute sets of a kit's calls, made once for each method and
 // result.
 type resultSets struct {
-	kit   string
-	known atomic.Pointer[map[result][]metric.RecordOption] // never written to once stored
-	mu    sync.Mutex                                       // held to replace known
-	names map[string]bool                                  // of methods; guarded by mu
+	kit     string
+	methods *methodNames
+	known   atomic.Pointer[map[result][]metric.RecordOption] // never written to once stored
+	mu      sync.Mutex                                       // held to replace known
 }
 
 type result struct{ method, word string }
 
-func newResultSets(kit string) *resultSets {
-	r := &resultSets{kit: kit, names: map[string]bool{}}
+func newResultSets(kit string, methods *methodNames) *resultSets {
+	r := &resultSets{kit: kit, methods: methods}
 	r.known.Store(&map[result][]metric.RecordOption{})
 	return r
 }
@@ -116,17 +116,15 @@ func (r *resultSets) learn(at result) []metric.RecordOption {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known := *r.known.Load()
-	if !r.names[at.method] {
-		if len(r.names) >= holdfast.MaxTallies {
-			at.method = holdfast.OverflowName
-		}
-		r.names[at.method] = true
+	name := r.methods.of(at.method)
+	if name == otherKey {
+		at.method = otherKey // which need not be known by each of their names
 	}
 	if set := known[at]; set != nil {
 		return set
 	}
 	set := []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(
-		attribute.String("kit", r.kit), attribute.String("method", redact(at.method)), attribute.String("result", at.word)))}
+		attribute.String("kit", r.kit), attribute.String("method", name), attribute.String("result", at.word)))}
 	next := make(map[result][]metric.RecordOption, len(known)+1)
 	maps.Copy(next, known)
 	next[at] = set

@@ -92,18 +92,33 @@ func (m methodView) Class() string {
 // Cut is how many breakers refuse calls by their own rules or by somebody's.
 func (v *view) Cut() int { return v.States["open"] + v.States["half_open"] + v.States["forced_open"] }
 
-// All is how many breakers there are.
-func (v *view) All() (n int) {
-	for _, in := range v.States {
+// All is how many breakers there are, without shadows.
+func (v *view) All() int { return sum(v.States) }
+
+func sum(states map[string]int) (n int) {
+	for _, in := range states {
 		n += in
 	}
 	return n
 }
 
-// Verdict is the page in a sentence.
+// Verdict is the page in a sentence, and one more if a shadow would refuse calls.
 func (v *view) Verdict() string {
+	switch n := v.Shadows["open"] + v.Shadows["half_open"] + v.Shadows["forced_open"]; n {
+	case 0:
+		return v.verdict()
+	case 1:
+		return v.verdict() + " A shadow would refuse its calls."
+	default:
+		return fmt.Sprintf("%s %s shadows would refuse their calls.", v.verdict(), count(uint64(n)))
+	}
+}
+
+func (v *view) verdict() string {
 	all, cut := v.All(), v.Cut()
 	switch {
+	case all == 0 && sum(v.Shadows) > 0:
+		return "No breaker refuses calls: all are shadows."
 	case all == 0:
 		return "No call has been made yet."
 	case cut == 0 && v.States["disabled"] > 0:

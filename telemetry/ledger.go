@@ -120,16 +120,21 @@ func (l *ledger) book(s *seen) {
 
 // beyond returns by how much t is more than u, in each of its counters.
 func beyond(t, u breaker.Totals) breaker.Totals {
-	return breaker.Totals{
-		Opens:           t.Opens - min(t.Opens, u.Opens),
-		Neutral:         t.Neutral - min(t.Neutral, u.Neutral),
-		ProbesSucceeded: t.ProbesSucceeded - min(t.ProbesSucceeded, u.ProbesSucceeded),
-		ProbesFailed:    t.ProbesFailed - min(t.ProbesFailed, u.ProbesFailed),
-		ProbesExpired:   t.ProbesExpired - min(t.ProbesExpired, u.ProbesExpired),
-		ProbesNeutral:   t.ProbesNeutral - min(t.ProbesNeutral, u.ProbesNeutral),
-		RefusedOpen:     t.RefusedOpen - min(t.RefusedOpen, u.RefusedOpen),
-		RefusedHalfOpen: t.RefusedHalfOpen - min(t.RefusedHalfOpen, u.RefusedHalfOpen),
-		RefusedForced:   t.RefusedForced - min(t.RefusedForced, u.RefusedForced),
-		RefusedRamp:     t.RefusedRamp - min(t.RefusedRamp, u.RefusedRamp),
+	return breaker.Totals{Actions: actionsBeyond(t.Actions, u.Actions), Shadow: actionsBeyond(t.Shadow, u.Shadow), Neutral: less(t.Neutral, u.Neutral)}
+}
+
+func actionsBeyond(t, u breaker.Actions) breaker.Actions {
+	return breaker.Actions{
+		Opens:           less(t.Opens, u.Opens),
+		ProbesSucceeded: less(t.ProbesSucceeded, u.ProbesSucceeded),
+		ProbesFailed:    less(t.ProbesFailed, u.ProbesFailed),
+		ProbesExpired:   less(t.ProbesExpired, u.ProbesExpired),
+		ProbesNeutral:   less(t.ProbesNeutral, u.ProbesNeutral),
+		RefusedOpen:     less(t.RefusedOpen, u.RefusedOpen),
+		RefusedHalfOpen: less(t.RefusedHalfOpen, u.RefusedHalfOpen),
+		RefusedForced:   less(t.RefusedForced, u.RefusedForced),
+		RefusedRamp:     less(t.RefusedRamp, u.RefusedRamp),
 	}
 }
+
+func less(t, u uint64) uint64 { return t - min(t, u) }

@@ -11,7 +11,8 @@ import (
 // Logs says where the kits' events are logged: each change of a breaker's state as
 // information, with the reason that was given if somebody forced it, and each probe
 // that failed as a warning, for that is what is worth an alert: the dependency is
-// still down. No call is logged.
+// still down. What a breaker in shadow would have done is marked with shadow=true, and
+// no warning. No call is logged.
 type Logs struct {
 	// Logger takes the records. Nil is slog.Default, as it is when something is
 	// logged.
@@ -25,14 +26,24 @@ func (c Logs) Attach(kits ...*holdfast.Kit) (stop func()) {
 		kit := slog.String("kit", k.Name())
 		return holdfast.Hooks{
 			Transition: func(t breaker.Transition) {
-				c.log(slog.LevelInfo, "holdfast: breaker "+stateWords[t.To], append(changeAttrs(t), kit))
+				text := "holdfast: breaker "
+				if t.Shadow {
+					text = "holdfast: shadow breaker "
+				}
+				c.log(slog.LevelInfo, text+stateWords[t.To], append(changeAttrs(t), kit))
 			},
 			ProbeEnded: func(e breaker.ProbeEnd) {
-				if e.Outcome.Failed() {
-					c.log(slog.LevelWarn, "holdfast: probe failed", []slog.Attr{
-						kit, slog.String("breaker", redact(e.Key)), slog.String("outcome", e.Outcome.String()), slog.Duration("took", e.Took),
-					})
+				if !e.Outcome.Failed() {
+					return
 				}
+				attrs := []slog.Attr{
+					kit, slog.String("breaker", redact(e.Key)), slog.String("outcome", e.Outcome.String()), slog.Duration("took", e.Took),
+				}
+				if e.Shadow {
+					c.log(slog.LevelInfo, "holdfast: shadow probe failed", append(attrs, slog.Bool("shadow", true)))
+					return
+				}
+				c.log(slog.LevelWarn, "holdfast: probe failed", attrs)
 			},
 		}
 	})
@@ -47,6 +58,9 @@ func changeAttrs(t breaker.Transition) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("breaker", redact(t.Key)), slog.String("from", t.From.String()),
 		slog.String("to", t.To.String()), slog.String("reason", t.Reason.String()),
+	}
+	if t.Shadow {
+		attrs = append(attrs, slog.Bool("shadow", true))
 	}
 	if t.Note != "" {
 		attrs = append(attrs, slog.String("note", t.Note))

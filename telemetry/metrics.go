@@ -33,10 +33,19 @@ type Metrics struct {
 	// come first; see the package's documentation for their counters. Zero is 300,
 	// which the SDK's own limit of 2,000 series for an instrument leaves room for.
 	MaxKeys int
+
+	// MaxMethods is how many methods of a kit have series of their own, the first
+	// ones and of those the ones called most; the calls of further ones are reported
+	// together as "other". Zero is 150, which leaves room as above: there are 11 causes
+	// of refusals.
+	MaxMethods int
 }
 
-// DefaultMaxKeys is what a zero Metrics.MaxKeys stands for.
-const DefaultMaxKeys = 300
+// What the zero fields of Metrics stand for.
+const (
+	defaultMaxKeys    = 300
+	defaultMaxMethods = 150
+)
 
 // Registration is kits that are being measured.
 type Registration struct {
@@ -52,14 +61,20 @@ type Registration struct {
 // An error says that an option is bad, a kit is nil, or an instrument could not be
 // made.
 func (m Metrics) Register(kits ...*holdfast.Kit) (*Registration, error) {
-	if m.MaxKeys < 0 {
-		return nil, fmt.Errorf("telemetry: Metrics.MaxKeys = %d: must not be negative; zero is %d", m.MaxKeys, DefaultMaxKeys)
+	for _, most := range []struct {
+		field string
+		n     *int
+		zero  int
+	}{{"MaxKeys", &m.MaxKeys, defaultMaxKeys}, {"MaxMethods", &m.MaxMethods, defaultMaxMethods}} {
+		switch {
+		case *most.n < 0:
+			return nil, fmt.Errorf("telemetry: Metrics.%s = %d: must not be negative; zero is %d", most.field, *most.n, most.zero)
+		case *most.n == 0:
+			*most.n = most.zero
+		}
 	}
 	if slices.Contains(kits, nil) {
 		return nil, errNilKit
-	}
-	if m.MaxKeys == 0 {
-		m.MaxKeys = DefaultMaxKeys
 	}
 	if m.Provider == nil {
 		m.Provider = otel.GetMeterProvider()
@@ -72,7 +87,7 @@ func (m Metrics) Register(kits ...*holdfast.Kit) (*Registration, error) {
 	c := &collector{instruments: in, maxKeys: m.MaxKeys}
 	for _, k := range kits {
 		k.Count()
-		c.kits = append(c.kits, &kitSeries{kit: k, maxKeys: m.MaxKeys, ledger: ledger{most: m.MaxKeys}})
+		c.kits = append(c.kits, &kitSeries{kit: k, maxKeys: m.MaxKeys, methods: newMethodNames(m.MaxMethods), ledger: ledger{most: m.MaxKeys}})
 	}
 	callback, err := meter.RegisterCallback(c.collect, in.all()...)
 	if err != nil {
@@ -86,8 +101,8 @@ func (m Metrics) Register(kits ...*holdfast.Kit) (*Registration, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	for _, k := range kits {
-		r.detach = append(r.detach, k.Attach(durations.hooks(k, m)))
+	for i, k := range kits {
+		r.detach = append(r.detach, k.Attach(durations.hooks(k, m, c.kits[i].methods)))
 	}
 	return r, nil
 }
@@ -114,6 +129,9 @@ var errNilKit = errors.New("telemetry: a kit is nil; make one with holdfast.New"
 type instruments struct {
 	state, breakers                    metric.Int64ObservableUpDownCounter
 	opens, probes, breakerRefusals     metric.Int64ObservableCounter
+	shadowState                        metric.Int64ObservableUpDownCounter
+	shadowOpens, shadowProbes          metric.Int64ObservableCounter
+	shadowRefusals                     metric.Int64ObservableCounter
 	calls, attempts, refusals          metric.Int64ObservableCounter
 	retries, denied, hedges, hedgesWon metric.Int64ObservableCounter
 	failovers, fallbacks               metric.Int64ObservableCounter
@@ -139,6 +157,10 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	counter(&in.opens, "holdfast.breaker.opens", "{opening}", "Openings by a rule or a probe.")
 	counter(&in.probes, "holdfast.breaker.probes", "{probe}", "Ends of probes by their outcome.")
 	counter(&in.breakerRefusals, "holdfast.breaker.refusals", "{attempt}", "Attempts that a breaker refused.")
+	upDown(&in.shadowState, "holdfast.shadow.state", "{breaker}", "Of breakers that refuse nothing: 1 for their state, 0 for the others.")
+	counter(&in.shadowOpens, "holdfast.shadow.opens", "{opening}", "Openings that cut nobody off.")
+	counter(&in.shadowProbes, "holdfast.shadow.probes", "{probe}", "Ends of what would have been probes by their outcome.")
+	counter(&in.shadowRefusals, "holdfast.shadow.refusals", "{attempt}", "Attempts that a breaker would have refused.")
 	counter(&in.calls, "holdfast.calls", "{call}", "Calls that have returned, by the class of their end.")
 	counter(&in.attempts, "holdfast.attempts", "{attempt}", "Attempts that have ended, by their class.")
 	counter(&in.refusals, "holdfast.refusals", "{attempt}", "Calls that the kit turned away, and repeats that it did not make.")
@@ -165,7 +187,8 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 
 func (in *instruments) all() []metric.Observable {
 	return []metric.Observable{
-		in.state, in.breakers, in.opens, in.probes, in.breakerRefusals, in.calls, in.attempts, in.refusals, in.retries, in.denied,
+		in.state, in.breakers, in.opens, in.probes, in.breakerRefusals,
+		in.shadowState, in.shadowOpens, in.shadowProbes, in.shadowRefusals, in.calls, in.attempts, in.refusals, in.retries, in.denied,
 		in.hedges, in.hedgesWon, in.failovers, in.fallbacks, in.inUse, in.waiting, in.limit, in.tokens,
 		in.storeUp, in.storeFailures, in.storeProbes,
 	}

@@ -234,15 +234,6 @@ func TestO1_KeysBeyondTheCapAreReportedTogether(t *testing.T) {
 	require.EqualValues(t, 100, got["holdfast.breakers{kit=shop,state=closed}"])
 	require.EqualValues(t, 2, got["holdfast.breakers{kit=shop,state=open}"])
 	require.EqualValues(t, 2, got.of("holdfast.breaker.opens").sum())
-
-	// Method names are bounded too.
-	for i := range holdfast.MaxTallies + 50 {
-		require.NoError(t, do(t.Context(), k, call.Info{Target: "db", Method: fmt.Sprintf("m%04d", i)}, nil))
-	}
-	got = collect()
-	require.LessOrEqual(t, len(got.of("holdfast.retry.sent")), holdfast.MaxTallies+1)
-	require.NotEmpty(t, got.where("method="+holdfast.OverflowName))
-	require.EqualValues(t, 100+2+10+holdfast.MaxTallies+50, got.of("holdfast.calls").sum())
 }
 
 // D089: kits share a meter, registrations can be undone, and no provider is needed.
@@ -293,6 +284,8 @@ func TestD089_AnyNumberOfKitsShareAMeter(t *testing.T) {
 func TestBadMetricsAreRefused(t *testing.T) {
 	_, err := telemetry.Metrics{MaxKeys: -1}.Register()
 	require.ErrorContains(t, err, "Metrics.MaxKeys = -1")
+	_, err = telemetry.Metrics{MaxMethods: -2}.Register()
+	require.EqualError(t, err, "telemetry: Metrics.MaxMethods = -2: must not be negative; zero is 150")
 	_, err = telemetry.Metrics{}.Register(nil)
 	require.ErrorContains(t, err, "kit is nil")
 }

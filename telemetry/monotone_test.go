@@ -59,7 +59,9 @@ func checkCounters(t *rapid.T) {
 		_, evicted := k.Evicted()
 		truth = truth.Plus(evicted)
 		require.EqualValues(t, truth.Opens, now.of("holdfast.breaker.opens").sum())
-		require.EqualValues(t, truth.RefusedOpen+truth.RefusedHalfOpen+truth.RefusedForced+truth.RefusedRamp, now.of("holdfast.breaker.refusals").sum())
+		require.EqualValues(t, truth.Refused(), now.of("holdfast.breaker.refusals").sum())
+		require.EqualValues(t, truth.Shadow.Opens, now.of("holdfast.shadow.opens").sum())
+		require.EqualValues(t, truth.Shadow.Refused(), now.of("holdfast.shadow.refusals").sum())
 		require.EqualValues(t, truth.ProbesSucceeded+truth.ProbesFailed+truth.ProbesExpired+truth.ProbesNeutral, now.of("holdfast.breaker.probes").sum())
 		for at, v := range before {
 			if n, there := now[at]; there {
@@ -104,6 +106,7 @@ func checkCounters(t *rapid.T) {
 		"update": func(t *rapid.T) {
 			c := config
 			own := *base.Breaker
+			own.Shadow = rapid.Bool().Draw(t, "shadow")
 			own.Scope = rapid.SampledFrom([]breaker.Scope{breaker.PerTarget, breaker.PerMethod, breaker.TwoLevel}).Draw(t, "scope")
 			c.Default.Breaker = &own
 			if rapid.Bool().Draw(t, "entry") {

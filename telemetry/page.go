@@ -24,7 +24,7 @@ import (
 // state, since when, why, and what it costs; the others' layers; the policies in
 // force and where each layer comes from; and what happened last.
 //
-// It is HTML, or JSON for who accepts that rather; works without JavaScript, and
+// It is HTML, or JSON for a client that prefers it. It works without JavaScript, and
 // with it keeps itself up to date. It loads nothing from elsewhere. It shows the
 // names of dependencies, routes and policies, and no secrets; it is not for the
 // public. Unless [Operations.Control] says otherwise it changes nothing.
@@ -80,6 +80,12 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 			return count(uint64(small))
 		}
 		return count(n.(uint64))
+	},
+	"several": func(n any, noun string) string {
+		if small, ok := n.(int); ok {
+			return several(small, noun)
+		}
+		return several(n.(uint64), noun)
 	},
 	"pair": func(b breakerView, v *view) cardView { return cardView{b, v} },
 }).ParseFS(assets, "assets/page.html"))
@@ -161,9 +167,13 @@ func serveAsset(w http.ResponseWriter, r *http.Request, name string) {
 	_, _ = w.Write(content)
 }
 
-// live sends what the page shows whenever it is another, as server-sent events,
-// until the client is gone.
+// live sends what the page shows, and again whenever that has changed, as server-sent
+// events, until the client is gone.
 func (p *Operations) live(w http.ResponseWriter, r *http.Request, look func() *view) {
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", eventStream)
+		return
+	}
 	if p.readers.Add(1) > maxReaders {
 		p.readers.Add(-1)
 		http.Error(w, "Too many pages are open.", http.StatusServiceUnavailable)
@@ -171,7 +181,7 @@ func (p *Operations) live(w http.ResponseWriter, r *http.Request, look func() *v
 	}
 	defer p.readers.Add(-1)
 	control := http.NewResponseController(w)
-	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Content-Type", eventStream)
 	wake, stop := p.history.wake()
 	defer stop()
 	tick := time.NewTicker(liveTick)
@@ -210,6 +220,8 @@ func (p *Operations) live(w http.ResponseWriter, r *http.Request, look func() *v
 		}
 	}
 }
+
+const eventStream = "text/event-stream"
 
 const (
 	liveTick  = time.Second

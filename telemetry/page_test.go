@@ -47,6 +47,7 @@ func shownText(page string) string {
 type asJSON struct {
 	Kits     []string
 	States   map[string]int
+	Shadows  map[string]int
 	Hidden   int
 	Breakers []struct {
 		Kit, Name, State, Reason, Note string

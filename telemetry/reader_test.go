@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/telemetry"
 )
 
@@ -61,5 +62,31 @@ func TestTheReadersOfTheLivePageAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, http.StatusOK, live().Code, "their places are free again")
+	})
+}
+
+// HEAD gets what GET would have, without the body: none stays, whatever is asked for.
+func TestHeadGetsHeadersAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // which fails if a reader is left
+		page := telemetry.Page(newKit(t, "shop", quick()))
+		defer page.Close()
+		wire := memnet.Start(t, memnet.HTTP1, page)
+		for address, kind := range map[string]string{
+			"/": "text/html; charset=utf-8", "/?live": "text/event-stream", "/?asset=page.css": "text/css; charset=utf-8",
+		} {
+			for range 120 { // more than there are places for readers
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				req, err := http.NewRequestWithContext(ctx, http.MethodHead, wire.URL+address, nil)
+				require.NoError(t, err)
+				resp, err := wire.Transport.RoundTrip(req)
+				require.NoError(t, err)
+				require.Equal(t, []any{http.StatusOK, kind}, []any{resp.StatusCode, resp.Header.Get("Content-Type")}, address)
+				require.Equal(t, http.NoBody, resp.Body)
+				synctest.Wait()
+				require.Zero(t, time.Since(began))
+				cancel()
+			}
+		}
 	})
 }

@@ -70,7 +70,7 @@ func eventful(t *testing.T) (text string) {
 		hedged.Retry = &retry.Policy{Hedge: retry.Hedge{Delay: time.Millisecond}}
 		shared := &store{Memory: breakertest.NewMemory()}
 		k, err := holdfast.New(holdfast.Config{
-			Name: "shop", Default: p, Methods: map[string]holdfast.Policy{"hedged": hedged}, Shared: &breaker.Sharing{Store: shared},
+			Name: "shop", Default: p, Methods: map[string]holdfast.Policy{"hedged": hedged, "shadow": shadow()}, Shared: &breaker.Sharing{Store: shared},
 		})
 		require.NoError(t, err)
 		web := newKit(t, "shop", holdfast.Policy{Retry: retry.Off(), Fallback: &fallback.Policy{Stale: &fallback.Stale{
@@ -100,6 +100,7 @@ func eventful(t *testing.T) (text string) {
 			time.Sleep(time.Second)
 			_ = do(ctx, k, read, errDown)
 		}
+		fail(t, k, call.Info{Target: "db", Method: "shadow"})
 		open(t, k, call.Info{Target: "moving"})
 		for key, b := range k.Breakers() {
 			if key == "moving" {
@@ -147,7 +148,9 @@ func TestO1_APrometheusScrape(t *testing.T) {
 		"holdfast_breaker_state": dto.MetricType_GAUGE, "holdfast_breakers": dto.MetricType_GAUGE,
 		"holdfast_breaker_opens_total": dto.MetricType_COUNTER, "holdfast_breaker_probes_total": dto.MetricType_COUNTER,
 		"holdfast_breaker_refusals_total": dto.MetricType_COUNTER,
-		"holdfast_calls_total":            dto.MetricType_COUNTER, "holdfast_attempts_total": dto.MetricType_COUNTER,
+		"holdfast_shadow_state":           dto.MetricType_GAUGE, "holdfast_shadow_opens_total": dto.MetricType_COUNTER,
+		"holdfast_shadow_probes_total": dto.MetricType_COUNTER, "holdfast_shadow_refusals_total": dto.MetricType_COUNTER,
+		"holdfast_calls_total": dto.MetricType_COUNTER, "holdfast_attempts_total": dto.MetricType_COUNTER,
 		"holdfast_refusals_total": dto.MetricType_COUNTER, "holdfast_retry_sent_total": dto.MetricType_COUNTER,
 		"holdfast_retry_denied_total": dto.MetricType_COUNTER, "holdfast_hedge_sent_total": dto.MetricType_COUNTER,
 		"holdfast_hedge_won_total": dto.MetricType_COUNTER, "holdfast_fallback_served_total": dto.MetricType_COUNTER,

@@ -5,13 +5,12 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/call"
 )
 
-// The values of the attribute breaker that stand for several.
+// The values of attributes that stand for several.
 const (
-	evictedKey = "evicted" // dropped ones
-	otherKey   = "other"   // those beyond MaxKeys
+	evictedKey = "evicted" // breakers that were dropped
+	otherKey   = "other"   // those beyond MaxKeys or MaxMethods
 )
 
 // kitSeries observes one kit. It keeps the attribute sets that it has made, for
@@ -19,6 +18,7 @@ const (
 type kitSeries struct {
 	kit     *holdfast.Kit
 	maxKeys int
+	methods *methodNames
 	ledger  ledger
 	round   int // of collection
 	made    map[series]metric.MeasurementOption
@@ -61,41 +61,6 @@ func (k *kitSeries) observe(in *instruments, o metric.Observer) {
 		if round != k.round { // its key was evicted
 			delete(k.used, s)
 			delete(k.made, s)
-		}
-	}
-}
-
-func (k *kitSeries) observeCalls(in *instruments, o metric.Observer) {
-	for name, t := range k.kit.Tallies() {
-		for c := call.OK; c.Valid(); c++ {
-			calls, attempts := t.Calls(c), t.Attempts(c)
-			if calls > 0 || c == call.OK {
-				o.ObserveInt64(in.calls, int64(calls), k.attrs("method", name, "result", c.String()))
-			}
-			if attempts > 0 || c == call.OK {
-				o.ObserveInt64(in.attempts, int64(attempts), k.attrs("method", name, "result", c.String()))
-			}
-		}
-		for _, cause := range holdfast.Causes() {
-			refused, denied := t.Refusals(cause), t.Denied(cause)
-			if refused+denied > 0 {
-				o.ObserveInt64(in.refusals, int64(refused+denied), k.attrs("method", name, "cause", cause.String()))
-			}
-			if denied > 0 {
-				o.ObserveInt64(in.denied, int64(denied), k.attrs("method", name, "cause", cause.String()))
-			}
-		}
-		set := k.attrs("method", name, "", "")
-		o.ObserveInt64(in.retries, int64(t.Retries()), set)
-		if hedges := t.Hedges(); hedges > 0 {
-			o.ObserveInt64(in.hedges, int64(hedges), set)
-			o.ObserveInt64(in.hedgesWon, int64(t.HedgesWon()), set)
-		}
-		if n := t.Failovers(); n > 0 {
-			o.ObserveInt64(in.failovers, int64(n), set)
-		}
-		if n := t.Fallbacks(); n > 0 {
-			o.ObserveInt64(in.fallbacks, int64(n), set)
 		}
 	}
 }

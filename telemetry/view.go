@@ -11,7 +11,8 @@ import (
 type view struct {
 	At       time.Time      `json:"at"`
 	Kits     []string       `json:"kits"`
-	States   map[string]int `json:"states"` // breakers in each, shown or not
+	States   map[string]int `json:"states"`  // breakers in each, shown or not
+	Shadows  map[string]int `json:"shadows"` // those that refuse nothing, apart
 	Breakers []breakerView  `json:"breakers"`
 	Hidden   int            `json:"hidden"` // breakers left out, for they are beyond the limit
 
@@ -37,6 +38,7 @@ type changeView struct {
 	Note     string    `json:"note,omitempty"`
 	Results  int       `json:"results,omitempty"`
 	Failures int       `json:"failures,omitempty"`
+	Shadow   bool      `json:"shadow,omitempty"` // of a breaker that refuses nothing
 	ago      time.Duration
 }
 
@@ -51,11 +53,11 @@ type breakerID struct {
 func (p *Operations) look(query string, limit int) *view {
 	now := time.Now()
 	v := &view{
-		At: now, States: map[string]int{}, Query: query, Limit: limit,
+		At: now, States: map[string]int{}, Shadows: map[string]int{}, Query: query, Limit: limit,
 		Breakers: []breakerView{}, Bulkheads: []bulkheadView{}, Budgets: []budgetView{}, Methods: []methodView{}, Changes: []changeView{},
 	}
 	for _, state := range states {
-		v.States[state.String()] = 0
+		v.States[state.String()], v.Shadows[state.String()] = 0, 0
 	}
 	changes := p.history.all()
 	past := map[breakerID][]change{}
@@ -67,8 +69,12 @@ func (p *Operations) look(query string, limit int) *view {
 	for i, k := range p.kits {
 		v.Kits = append(v.Kits, k.Name())
 		for key, b := range k.Breakers() {
-			f := found{b: b, kit: i, key: redact(key), state: b.State()}
-			v.States[f.state.String()]++
+			f := found{b: b, kit: i, key: redact(key), state: b.State(), shadow: b.Shadow()}
+			if f.shadow {
+				v.Shadows[f.state.String()]++
+			} else {
+				v.States[f.state.String()]++
+			}
 			if matches(query, f.key, k.Name()) {
 				f.counts = b.Counts()
 				all = append(all, f)
@@ -106,6 +112,6 @@ func most[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 func (p *Operations) change(c change, now time.Time) changeView {
 	return changeView{
 		At: c.at, Kit: p.kits[c.kit].Name(), Name: redact(c.Key), From: c.From.String(), To: c.To.String(),
-		Reason: c.Reason.String(), Note: c.Note, Results: c.Counts.Results, Failures: c.Counts.Failures, ago: now.Sub(c.at),
+		Reason: c.Reason.String(), Note: c.Note, Results: c.Counts.Results, Failures: c.Counts.Failures, Shadow: c.Shadow, ago: now.Sub(c.at),
 	}
 }

@@ -44,7 +44,7 @@ func fallbackText(*fallback.Policy) string { return "answers a read that failed"
 
 func retryText(p *retry.Policy) string {
 	f := p.WithDefaults()
-	parts := []string{fmt.Sprintf("%d attempts", f.MaxAttempts)}
+	parts := []string{several(f.MaxAttempts, "attempt")}
 	if f.MaxAttempts == retry.Unlimited {
 		parts[0] = "attempts without bound"
 	}
@@ -69,7 +69,7 @@ func breakerText(c *breaker.Config) string {
 	window := ""
 	switch {
 	case f.Window.Calls > 0:
-		window = fmt.Sprintf(" of %d results", f.Window.Calls)
+		window = " of " + several(f.Window.Calls, "result")
 	case f.Window.Span > 0:
 		window = " in " + span(f.Window.Span)
 	}
@@ -78,10 +78,10 @@ func breakerText(c *breaker.Config) string {
 		rules = append(rules, fmt.Sprintf("%s failures%s (at least %d)", percent(f.FailureRate), window, f.MinCalls))
 	}
 	if f.Failures > 0 {
-		rules = append(rules, fmt.Sprintf("%d failures%s", f.Failures, window))
+		rules = append(rules, several(f.Failures, "failure")+window)
 	}
 	if f.Consecutive > 0 {
-		rules = append(rules, fmt.Sprintf("%d failures in a row", f.Consecutive))
+		rules = append(rules, several(f.Consecutive, "failure")+" in a row")
 	}
 	if f.SlowRate > 0 {
 		rules = append(rules, fmt.Sprintf("%s slower than %s", percent(f.SlowRate), span(f.SlowCall)))
@@ -91,9 +91,9 @@ func breakerText(c *breaker.Config) string {
 	}
 	text := "opens at " + strings.Join(rules, " or ") + fmt.Sprintf("; open %s to %s", span(f.Cooldown), span(f.MaxCooldown))
 	if f.ProbeRate > 0 {
-		text += fmt.Sprintf("; closes at %s of %d probes", percent(f.ProbeRate), f.Probes)
+		text += "; closes at " + percent(f.ProbeRate) + " of " + several(f.Probes, "probe")
 	} else {
-		text += fmt.Sprintf("; %d good probes close", f.ProbeSuccesses)
+		text += "; closes after " + several(f.ProbeSuccesses, "good probe")
 	}
 	if f.RampUp > 0 {
 		text += fmt.Sprintf("; ramp of %s from %s", span(f.RampUp), percent(f.RampFrom))
@@ -185,6 +185,15 @@ func count(n uint64) string {
 	text := strconv.FormatUint(n, 10)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "\u2009" + text[i:]
+	}
+	return text
+}
+
+// several writes a count with its noun, which makes its plural with an s.
+func several[N int | uint64](n N, noun string) string {
+	text := count(uint64(n)) + " " + noun
+	if n != 1 {
+		text += "s"
 	}
 	return text
 }

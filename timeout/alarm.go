@@ -1,6 +1,8 @@
 package timeout
 
 import (
+	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -9,10 +11,10 @@ import (
 
 // part is a limit on the first part of an attempt.
 type part struct {
-	limit string
 	whole time.Duration
 	until mono.Instant
 	state atomic.Uint32 // partRuns, then one of the others for ever
+	limit limit
 }
 
 const (
@@ -22,95 +24,107 @@ const (
 	partPassed
 )
 
+// limit is the name of a limit in little room.
+type limit uint8
+
+var limitNames = [...]string{"", "Total", "Attempt", "ProbeTimeout", "FirstMessage"}
+
+func limitNamed(name string) limit {
+	return limit(max(0, slices.Index(limitNames[:], name)))
+}
+
 func (p *part) begin(b Bound, now mono.Instant) {
 	if b.Left > 0 {
-		p.limit, p.whole, p.until = b.Limit, b.Whole, now.Add(b.Left)
+		p.limit, p.whole, p.until = limitNamed(b.Limit), b.Whole, now.Add(b.Left)
 		p.state.Store(partRuns)
 	}
 }
 
+// runs reports whether the limit is there and neither met nor passed. On nil it is not
+// there.
+func (p *part) runs() bool { return p != nil && p.state.Load() == partRuns }
+
 // pass reports whether it is now that the limit passes.
 func (p *part) pass(now mono.Instant) bool {
-	return p.state.Load() == partRuns && now >= p.until && p.state.CompareAndSwap(partRuns, partPassed)
+	return p.runs() && now >= p.until && p.state.CompareAndSwap(partRuns, partPassed)
 }
 
-func (p *part) error() *Error { return &Error{Limit: p.limit, After: p.whole} }
-
-// pause is a limit on each wait.
-type pause struct {
-	limit time.Duration
-	began atomic.Int64 // a mono.Instant: of the wait that runs
-	state atomic.Uint32
-}
-
-const (
-	pauseNone uint32 = iota // there is no limit
-	pauseRests
-	pauseWaits
-	pausePassed // for ever
-	pauseOver   // for ever
-)
-
-// until returns when the wait that runs has lasted too long.
-func (p *pause) until() mono.Instant { return mono.Instant(p.began.Load()).Add(p.limit) }
-
-// pass reports whether it is now that the limit passes.
-func (p *pause) pass(now mono.Instant) bool {
-	return p.state.Load() == pauseWaits && now >= p.until() && p.state.CompareAndSwap(pauseWaits, pausePassed)
-}
-
-// end ends the limit, if it has not passed.
-func (p *pause) end() {
-	for s := p.state.Load(); s == pauseRests || s == pauseWaits; s = p.state.Load() {
-		p.state.CompareAndSwap(s, pauseOver)
+// meet ends the limit, if it has not passed.
+func (p *part) meet() {
+	if p.runs() {
+		p.state.CompareAndSwap(partRuns, partMet)
 	}
 }
 
-func (p *pause) error() *Error { return &Error{Limit: "Idle", After: p.limit} }
+func (p *part) error() *Error { return &Error{Limit: limitNames[p.limit], After: p.whole} }
+
+// The limit on each wait: where it stands.
+const (
+	idleNone uint32 = iota // there is none
+	idleRests
+	idleWaits
+	idlePassed // for ever
+	idleOver   // for ever
+)
+
+// idleUntil returns when the wait that runs has lasted too long.
+func (h *Held) idleUntil() mono.Instant { return mono.Instant(h.waitBegan.Load()).Add(h.idle) }
+
+// idlePasses reports whether it is now that the limit passes.
+func (h *Held) idlePasses(now mono.Instant) bool {
+	return h.waits.Load() == idleWaits && now >= h.idleUntil() && h.waits.CompareAndSwap(idleWaits, idlePassed)
+}
+
+// endIdle ends the limit, if it has not passed.
+func (h *Held) endIdle() {
+	for s := h.waits.Load(); s == idleRests || s == idleWaits; s = h.waits.Load() {
+		h.waits.CompareAndSwap(s, idleOver)
+	}
+}
+
+func (h *Held) idleError() *Error { return &Error{Limit: "Idle", After: h.idle} }
 
 // passing ends the context if one of its limits passes now, and reports whether it
 // has ended.
 func (h *Held) passing(now mono.Instant) bool {
 	switch {
 	case h.opening.pass(now):
-		h.cut(h.opening.error())
+		h.end(heldOpening)
 	case h.first.pass(now):
-		h.cut(h.first.error())
-	case h.idle.pass(now):
-		h.cut(h.idle.error())
+		h.end(heldFirst)
+	case h.idlePasses(now):
+		h.end(heldIdle)
 	}
-	return h.state.Load() == heldCut
+	return h.state.Load() > heldMade
 }
+
+// unarmed is when a timer rings that is not set.
+const unarmed mono.Instant = math.MaxInt64
 
 // arm sets the timer for what may pass next, unless it rings before that anyhow. A
 // limit that has ended meanwhile is left to ring in vain. h.mu is held.
 func (h *Held) arm(now mono.Instant) {
-	next, some := now, false
-	sooner := func(at mono.Instant) {
-		if !some || at < next {
-			next, some = at, true
-		}
+	next := unarmed
+	if h.opening.runs() {
+		next = h.opening.until
 	}
-	for _, p := range [...]*part{&h.opening, &h.first} {
-		if p.state.Load() == partRuns {
-			sooner(p.until)
-		}
+	if h.first.runs() {
+		next = min(next, h.first.until)
 	}
-	switch h.idle.state.Load() {
-	case pauseRests: // a wait may begin at once
-		sooner(now.Add(h.idle.limit))
-	case pauseWaits:
-		sooner(h.idle.until())
+	switch h.waits.Load() {
+	case idleRests: // a wait may begin at once
+		next = min(next, now.Add(h.idle))
+	case idleWaits:
+		next = min(next, h.idleUntil())
 	}
-	if !some || h.armed && h.due <= next {
-		return
+	switch {
+	case next == unarmed:
+	case h.timer == nil:
+		h.due, h.timer = next, time.AfterFunc(next.Sub(now), h.ring)
+	case next < h.due:
+		h.due = next
+		h.timer.Reset(next.Sub(now))
 	}
-	h.armed, h.due = true, next
-	if h.timer == nil {
-		h.timer = time.AfterFunc(next.Sub(now), h.ring)
-		return
-	}
-	h.timer.Reset(next.Sub(now))
 }
 
 // ring is what the timer calls.
@@ -119,7 +133,7 @@ func (h *Held) ring() {
 	h.passing(now)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.armed = false; h.made.Err() == nil {
+	if h.due = unarmed; h.made.Err() == nil {
 		h.arm(now)
 	}
 }

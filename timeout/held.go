@@ -19,34 +19,50 @@ import (
 // for Done. Before that nobody could be interrupted, and a limit has passed when
 // the clock says so. A nil Held is valid and has no limits.
 type Held struct {
-	caller         context.Context
-	opening, first part
-	idle           pause
+	caller  context.Context
+	opening part
+	first   *part // nil if there is none
 
+	idle      time.Duration // limit on each wait
+	waitBegan atomic.Int64  // a mono.Instant: of the wait that runs
+	waits     atomic.Uint32 // idleNone, …
+
+	// state begins as heldAlone and may go to one of the ends; at last it may be
+	// heldMade, from where on the context is the standard library's.
 	state atomic.Uint32
 
-	mu     sync.Mutex
-	cause  error // why it was cut
+	mu     sync.Mutex // held to make it, and for its timer
 	made   context.Context
 	cancel context.CancelCauseFunc
-	timer  *time.Timer
-	armed  bool
-	due    mono.Instant // when the timer rings, if it is armed
+	timer  *time.Timer  // nil until there is something to ring for
+	due    mono.Instant // when it rings
 }
 
 const (
-	heldIdle uint32 = iota
-	heldCut         // ended before anybody asked for Done
-	heldMade        // from here on it is the standard library's
+	heldAlone uint32 = iota // nobody has asked for Done
+	heldMade
+	heldReleased // it ended, and nobody had asked: here with the attempt
+	heldOpening  // by that limit
+	heldFirst
+	heldIdle
 )
 
 // Hold returns the context of an attempt that begins now, with bounds on its opening
 // and on its first message; the zero Bound is none.
 func Hold(caller context.Context, now mono.Instant, opening, first Bound) *Held {
-	h := &Held{caller: caller}
-	h.opening.begin(opening, now)
-	h.first.begin(first, now)
+	h := new(Held)
+	h.Begin(caller, now, opening, first)
 	return h
+}
+
+// Begin makes h, which is new, what [Hold] returns: for who has a place for it.
+func (h *Held) Begin(caller context.Context, now mono.Instant, opening, first Bound) {
+	h.caller = caller
+	h.opening.begin(opening, now)
+	if first.Left > 0 {
+		h.first = new(part)
+		h.first.begin(first, now)
+	}
 }
 
 // Opened ends the limit on opening. It returns nil if that was in time, and else
@@ -56,30 +72,36 @@ func (h *Held) Opened() *Error {
 	if h == nil {
 		return nil
 	}
-	return h.stop(&h.opening)
+	if h.opening.runs() {
+		return h.OpenedAt(mono.Now())
+	}
+	return h.stop(&h.opening, heldOpening, 0)
+}
+
+// OpenedAt is Opened for a caller that has read the clock.
+func (h *Held) OpenedAt(now mono.Instant) *Error {
+	if h == nil {
+		return nil
+	}
+	return h.stop(&h.opening, heldOpening, now)
 }
 
 // Delivered ends the limit on the first message, as Opened does for opening.
 func (h *Held) Delivered() *Error {
-	if h == nil {
+	if !h.AwaitsFirst() {
 		return nil
 	}
-	return h.stop(&h.first)
+	return h.stop(h.first, heldFirst, mono.Now())
 }
 
 // AwaitsFirst reports whether there is a limit on the first message.
-func (h *Held) AwaitsFirst() bool { return h != nil && h.first.state.Load() != partNone }
+func (h *Held) AwaitsFirst() bool { return h != nil && h.first != nil }
 
-func (h *Held) stop(p *part) *Error {
-	switch p.state.Load() {
-	case partNone, partMet:
-		return nil
-	case partRuns:
-		if p.pass(mono.Now()) {
-			h.cut(p.error())
-		}
-		p.state.CompareAndSwap(partRuns, partMet)
+func (h *Held) stop(p *part, end uint32, now mono.Instant) *Error {
+	if p.pass(now) {
+		h.end(end)
 	}
+	p.meet()
 	if p.state.Load() == partPassed {
 		return p.error()
 	}
@@ -92,8 +114,8 @@ func (h *Held) WatchIdle(limit time.Duration) {
 	if h == nil || limit <= 0 {
 		return
 	}
-	h.idle.limit = limit
-	h.idle.state.Store(pauseRests)
+	h.idle = limit
+	h.waits.Store(idleRests)
 	if h.state.Load() == heldMade {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -103,9 +125,9 @@ func (h *Held) WatchIdle(limit time.Duration) {
 
 // BeginWait begins a wait.
 func (h *Held) BeginWait() {
-	if h != nil && h.idle.state.Load() == pauseRests {
-		h.idle.began.Store(int64(mono.Now()))
-		h.idle.state.CompareAndSwap(pauseRests, pauseWaits)
+	if h != nil && h.waits.Load() == idleRests {
+		h.waitBegan.Store(int64(mono.Now()))
+		h.waits.CompareAndSwap(idleRests, idleWaits)
 	}
 }
 
@@ -114,19 +136,19 @@ func (h *Held) EndWait() *Error {
 	if h == nil {
 		return nil
 	}
-	if h.state.Load() != heldMade && h.idle.state.Load() == pauseWaits && h.idle.pass(mono.Now()) {
-		h.cut(h.idle.error())
+	if h.state.Load() != heldMade && h.waits.Load() == idleWaits && h.idlePasses(mono.Now()) {
+		h.end(heldIdle)
 	}
-	h.idle.state.CompareAndSwap(pauseWaits, pauseRests)
+	h.waits.CompareAndSwap(idleWaits, idleRests)
 	return h.idled()
 }
 
 // idled returns the error of the limit on waits if it has passed.
 func (h *Held) idled() *Error {
-	if h.idle.state.Load() != pausePassed {
+	if h.waits.Load() != idlePassed {
 		return nil
 	}
-	return h.idle.error()
+	return h.idleError()
 }
 
 // Passed returns the error of the limit that has passed, if one has, and ends those
@@ -150,10 +172,10 @@ func (h *Held) Release() {
 	if h == nil {
 		return
 	}
-	h.opening.state.CompareAndSwap(partRuns, partMet)
-	h.first.state.CompareAndSwap(partRuns, partMet)
-	h.idle.end()
-	h.cut(nil)
+	h.opening.meet()
+	h.first.meet()
+	h.endIdle()
+	h.end(heldReleased)
 }
 
 // Deadline returns the caller's deadline.
@@ -165,22 +187,20 @@ func (h *Held) Done() <-chan struct{} { return h.standard().Done() }
 // Err returns why Done is closed, nil while it is not.
 func (h *Held) Err() error {
 	switch h.state.Load() {
-	case heldMade:
-		return h.made.Err()
-	case heldCut:
-		return context.Canceled
-	}
-	if h.caller.Err() == nil {
-		if !h.passing(mono.Now()) {
+	case heldAlone:
+		if h.caller.Err() == nil && !h.passing(mono.Now()) {
 			return nil
 		}
+		return h.standard().Err() // what is told once stays true
+	case heldMade:
+		return h.made.Err()
 	}
-	return h.standard().Err() // what is told once stays true
+	return context.Canceled
 }
 
 // Value returns what the caller's context has under key.
 func (h *Held) Value(key any) any {
-	if h.state.Load() == heldIdle {
+	if h.state.Load() == heldAlone {
 		return h.caller.Value(key)
 	}
 	return h.standard().Value(key) // package context looks for its own in there
@@ -193,32 +213,53 @@ func (h *Held) standard() context.Context {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch h.state.Load() {
-	case heldIdle:
-		h.made, h.cancel = context.WithCancelCause(h.caller)
-		h.state.Store(heldMade)
-		h.arm(mono.Now())
-	case heldCut:
-		// The caller's context may be done as well by now, but that is not why.
-		h.made, h.cancel = context.WithCancelCause(context.WithoutCancel(h.caller))
-		h.cancel(h.cause)
-		h.state.Store(heldMade)
+	for {
+		state := h.state.Load()
+		if state == heldMade {
+			return h.made
+		}
+		caller := h.caller
+		if state != heldAlone {
+			caller = context.WithoutCancel(caller) // it may be done as well by now, but that is not why
+		}
+		h.made, h.cancel = context.WithCancelCause(caller)
+		if state != heldAlone {
+			h.cancel(h.cause(state))
+		}
+		if h.state.CompareAndSwap(state, heldMade) {
+			if state == heldAlone {
+				h.arm(mono.Now())
+			}
+			return h.made
+		}
+		h.cancel(nil) // it has ended meanwhile
 	}
-	return h.made
 }
 
-// cut ends the context for a cause.
-func (h *Held) cut(cause error) {
-	h.mu.Lock()
-	if cause == nil && h.timer != nil {
-		h.timer.Stop()
+// end ends the context in one of the ways there are.
+func (h *Held) end(as uint32) {
+	if h.state.CompareAndSwap(heldAlone, as) || h.state.Load() != heldMade {
+		return
 	}
-	made := h.state.Load() == heldMade
-	if h.state.CompareAndSwap(heldIdle, heldCut) {
-		h.cause = cause
+	if as == heldReleased {
+		h.mu.Lock()
+		if h.timer != nil {
+			h.timer.Stop()
+		}
+		h.mu.Unlock()
 	}
-	h.mu.Unlock()
-	if made {
-		h.cancel(cause)
+	h.cancel(h.cause(as))
+}
+
+// cause returns the error of the limit that has ended the context, nil if none has.
+func (h *Held) cause(end uint32) error {
+	switch end {
+	case heldOpening:
+		return h.opening.error()
+	case heldFirst:
+		return h.first.error()
+	case heldIdle:
+		return h.idleError()
 	}
+	return nil
 }

@@ -67,10 +67,14 @@ func (c *Call) hold(ctx context.Context, a *Attempt, bound timeout.Bound, now mo
 	if c.bounded && !c.stream {
 		left := c.callersLeft(now)
 		if !bound.Sooner(left) && !first.Sooner(left) && (idle == 0 || left <= idle) {
+			a.held = nil
 			return ctx
 		}
 	}
-	a.held = timeout.Hold(ctx, now, bound, first)
+	if a.held == nil {
+		a.held = new(timeout.Held)
+	}
+	a.held.Begin(ctx, now, bound, first)
 	return a.held
 }
 

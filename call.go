@@ -23,6 +23,7 @@ type Call struct {
 	stream bool
 	nested bool // inside an attempt of another call, which does the retrying
 	hedged bool // its attempts may be hedged
+	passes bool // its context is the one it was begun with
 
 	fallback *fallback.Policy
 	retry    *retry.Policy
@@ -60,6 +61,7 @@ type Terms struct {
 	Keyed    bool      // the request carries an idempotency key
 	Stream   bool      // Total goes on to the first message, if that has a limit
 	Override *Override // from a call option; nil if there is none
+	Room     *Room     // for the call's context; nil if there is none
 
 	// Upstreams are those that can answer the call, in order of preference; nil is
 	// info.Target alone. Where a failure may be repeated, or its upstream refuses, the
@@ -107,9 +109,9 @@ func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms
 	}
 	c.hedged = c.mayHedge()
 	c.count()
-	ctx = around.enter(ctx, c.MayRetry())
+	ctx, c.passes = around.enter(ctx, c.MayRetry(), terms.Room.ofCall())
 	if hook := c.hooks.Call; hook != nil {
-		ctx = c.beginTold(ctx, hook)
+		ctx, c.passes = c.beginTold(ctx, hook), false
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		c.deadline, c.bounded = mono.Of(deadline), true
@@ -173,6 +175,10 @@ func (c *Call) Key() string { return c.key }
 func (c *Call) MayRetry() bool {
 	return c.retry != nil && c.retry.MaxAttempts != 1 && !c.nested || c.walk != nil && len(c.walk.list) > 1
 }
+
+// MayRetry reports whether calls of the method may get more than one attempt at one
+// target.
+func (m *Method) MayRetry() bool { return m.retry.policy != nil && m.retry.policy.MaxAttempts != 1 }
 
 // MayRepeat reports whether an attempt may be followed by another although the
 // dependency may have acted on it. Where it is false, an attempt is repeated only

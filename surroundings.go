@@ -11,6 +11,19 @@ type surroundings struct {
 
 type surroundingsKey struct{}
 
+// within is a context inside a call, with surroundings of its own.
+type within struct {
+	context.Context
+	is *surroundings
+}
+
+func (w *within) Value(key any) any {
+	if key == (surroundingsKey{}) {
+		return w.is
+	}
+	return w.Context.Value(key)
+}
+
 var (
 	nowhere     = &surroundings{}
 	insideCall  = &surroundings{}             // hides an override that was taken
@@ -36,13 +49,14 @@ func surroundingsOf(ctx context.Context) *surroundings {
 
 // enter returns the context for a call's attempts. A kit call made inside one
 // has no part in the override, and does not retry if this call does: attempts
-// would multiply.
-func (s *surroundings) enter(ctx context.Context, retries bool) context.Context {
+// would multiply. Place is where it may put the context, nil if there is none. If that
+// is ctx itself, passes is true.
+func (s *surroundings) enter(ctx context.Context, retries bool, place *within) (_ context.Context, passes bool) {
 	nested := s.nested || retries
 	var inside *surroundings
 	switch {
 	case s.override == nil && nested == s.nested:
-		return ctx
+		return ctx, true
 	case s.resource != "":
 		inside = &surroundings{nested: nested, resource: s.resource}
 	case nested:
@@ -50,5 +64,9 @@ func (s *surroundings) enter(ctx context.Context, retries bool) context.Context 
 	default:
 		inside = insideCall
 	}
-	return context.WithValue(ctx, surroundingsKey{}, inside)
+	if place == nil {
+		place = new(within)
+	}
+	*place = within{ctx, inside}
+	return place, false
 }

@@ -65,6 +65,12 @@ func (p *Pair) ProbeAt(first, second *Breaker, now mono.Instant) (err error) {
 	return nil
 }
 
+// Move makes to, the zero Pair, what p is, and p the zero Pair.
+func (p *Pair) Move(to *Pair) {
+	p.first.move(&to.first)
+	p.second.move(&to.second)
+}
+
 // RefusalOfBothAt returns nil if a call at now would be admitted by both, or else
 // the refusal that it would get: a forced one, or the one that lasts longer. It
 // takes no slot and changes nothing. A nil second is none.

@@ -42,6 +42,12 @@ func (t *Ticket) lease() uint32 { return uint32(t.mark.bits >> leaseShift) }
 
 func probeMark(lease uint32) mark { return mark{uint64(lease) << leaseShift} }
 
+// move makes to, the zero Ticket, what t is, and t the zero Ticket.
+func (t *Ticket) move(to *Ticket) {
+	to.b, to.ep, to.at, to.mark.bits = t.b, t.ep, t.at, t.mark.bits
+	t.b, t.ep, t.at, t.mark.bits = nil, nil, 0, 0
+}
+
 // Answered tells that the dependency has begun to answer: the headers or the
 // first message are there. From then on the attempt is no longer silent, it is
 // slow or not by the time up to here, and a probe's lease can only end as a

@@ -157,6 +157,13 @@ type Permit struct {
 	epoch uint32 // in which it was given out; atomic, zero once booked
 }
 
+// move makes to, the zero Permit, what p is, and p the zero Permit.
+func (p *Permit) move(to *Permit) {
+	to.b, to.epoch = p.b, atomic.LoadUint32(&p.epoch)
+	to.done.Store(p.done.Load())
+	p.b = nil
+}
+
 // Release gives the permit back. Only the first call does anything, from
 // whatever goroutine it comes; on a zero Permit none does.
 func (p *Permit) Release() {

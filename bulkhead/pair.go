@@ -68,6 +68,13 @@ func (p *Pair) Try(first, second *Bulkhead) bool {
 	return true
 }
 
+// Move makes to, the zero Pair, what p is, and p the zero Pair. Nobody may release p
+// meanwhile.
+func (p *Pair) Move(to *Pair) {
+	p.first.move(&to.first)
+	p.second.move(&to.second)
+}
+
 // Book is [Permit.Book] for both.
 func (p *Pair) Book(failed bool) {
 	p.first.Book(failed)

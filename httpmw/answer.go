@@ -18,10 +18,11 @@ const (
 	drainTime = 250 * time.Millisecond
 )
 
-// answer is the response of an attempt, with what the attempt holds.
+// answer is the response of an attempt, with what the attempt holds. The zero answer
+// is none.
 type answer struct {
 	resp   *http.Response
-	holder *holder
+	holder *holder // nil if it has no body: the attempt has ended
 	parked bool
 
 	upstream int            // that it comes from, if there are several
@@ -29,15 +30,10 @@ type answer struct {
 	asked    fallback.Stamp // and when that was sent
 }
 
-// newAnswer makes the response's body give back what the attempt holds at its
-// end. A status that says the attempt failed is booked at once, a good one when
-// the body has come whole or is no longer wanted.
-func newAnswer(h *holder, resp *http.Response, res call.Result) *answer {
-	a := &answer{resp: resp, holder: h}
-	if bodyless(resp) {
-		h.end(res)
-		return a
-	}
+// keep makes the response's body give back what the attempt holds at its end. A status
+// that says the attempt failed is booked at once, a good one when the body has come
+// whole or is no longer wanted.
+func (h *holder) keep(resp *http.Response, res call.Result) {
 	if res.Class != call.OK {
 		booked := false
 		defer func() {
@@ -62,7 +58,13 @@ func newAnswer(h *holder, resp *http.Response, res call.Result) *answer {
 		b.cleanup = runtime.AddCleanup(b, (*holder).abandon, h)
 		resp.Body = b
 	}
-	return a
+}
+
+// releasePermit gives back the permit alone of what the attempt holds.
+func (a *answer) releasePermit() {
+	if a.holder != nil {
+		a.holder.attempt.ReleasePermit()
+	}
 }
 
 // bodyless reports whether the response has no body to wait for.

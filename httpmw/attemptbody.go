@@ -13,48 +13,37 @@ import (
 
 // attemptBody is the request body of one attempt.
 type attemptBody struct {
-	upload *upload
 	source io.ReadCloser
-	gate   *gate // own, or that of the attempt that net/http repeats
-	own    gate
-	done   bool // closed; guarded by upload.mu
-}
-
-func newAttemptBody(u *upload, source io.ReadCloser) *attemptBody {
-	b := &attemptBody{upload: u, source: source}
-	b.gate = &b.own
-	return b
+	again  func() (io.ReadCloser, error) // the request's GetBody
+	gate   gate
 }
 
 var errAttemptOver = errors.New("httpmw: the attempt that this body belongs to is over")
 
-func (b *attemptBody) Read(p []byte) (int, error) {
-	if !b.gate.enter() {
-		return 0, errAttemptOver
+func (b *attemptBody) Read(p []byte) (int, error) { return b.gate.read(b.source, p, &b.gate.closed) }
+
+func (b *attemptBody) Close() error { return b.gate.closeOnce(b.source, &b.gate.closed) }
+
+// reopen is what net/http reopens the body with when it repeats the request by itself.
+// What it reads then belongs to the same attempt.
+func (b *attemptBody) reopen() (io.ReadCloser, error) {
+	source, err := b.again()
+	if err != nil {
+		return nil, err
 	}
-	defer b.gate.leave()
-	n, err := b.source.Read(p)
-	if err != nil && err != io.EOF {
-		b.upload.mu.Lock()
-		b.upload.broken = b.upload.broken || !b.done
-		b.upload.mu.Unlock()
-	}
-	return n, err
+	return &reopened{source: source, gate: &b.gate}, nil
 }
 
-func (b *attemptBody) Close() error {
-	b.upload.mu.Lock()
-	again := b.done
-	b.done = true
-	if b == b.upload.body && b.upload.last {
-		b.upload.closeSource()
-	}
-	b.upload.mu.Unlock()
-	if again {
-		return nil
-	}
-	return b.source.Close()
+// reopened is the body of an attempt that net/http repeats by itself.
+type reopened struct {
+	source io.ReadCloser
+	gate   *gate
+	closed bool // guarded by gate.mu
 }
+
+func (b *reopened) Read(p []byte) (int, error) { return b.gate.read(b.source, p, &b.closed) }
+
+func (b *reopened) Close() error { return b.gate.closeOnce(b.source, &b.closed) }
 
 // abandon lets the transport of a finished attempt read no further. A Read in
 // progress is waited for.
@@ -66,9 +55,32 @@ func (b *attemptBody) abandon(ctx context.Context, patience time.Duration) {
 // reading on. The zero gate is open.
 type gate struct {
 	mu      sync.Mutex
-	readers int
+	readers int32
 	over    bool
+	closed  bool          // the attempt's body is
+	broken  bool          // a Read failed, and not for the transport's closing the body
 	left    chan struct{} // made by who waits, closed when nobody reads any more
+}
+
+// read reads from the source of a body, if the gate is open. closed is the body's own.
+func (g *gate) read(source io.Reader, p []byte, closed *bool) (n int, err error) {
+	if !g.enter() {
+		return 0, errAttemptOver
+	}
+	defer func() { g.leave(err, closed) }() // of a panic there is no error
+	return source.Read(p)
+}
+
+// closeOnce closes the source of a body.
+func (g *gate) closeOnce(source io.Closer, closed *bool) error {
+	g.mu.Lock()
+	again := *closed
+	*closed = true
+	g.mu.Unlock()
+	if again {
+		return nil
+	}
+	return source.Close()
 }
 
 // enter reports whether a Read may begin; leave ends it.
@@ -82,13 +94,21 @@ func (g *gate) enter() bool {
 	return true
 }
 
-func (g *gate) leave() {
+func (g *gate) leave(err error, closed *bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.broken = g.broken || err != nil && err != io.EOF && !*closed
 	if g.readers--; g.readers == 0 && g.left != nil {
 		close(g.left)
 		g.left = nil
 	}
+}
+
+// failed reports whether reading the body failed.
+func (g *gate) failed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.broken
 }
 
 // shut lets no further Read begin, and reports whether one in progress has ended

@@ -14,12 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 )
 
-// hasKey reports whether the request carries an idempotency key, by the rule of
-// net/http itself.
-func hasKey(h http.Header) bool {
-	return has(h, "Idempotency-Key") || has(h, "X-Idempotency-Key")
-}
-
 // ofResponse classifies an answer by its status.
 func ofResponse(resp *http.Response) call.Result {
 	res := call.Result{Code: resp.StatusCode}

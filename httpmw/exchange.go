@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
-	"strconv"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
@@ -16,49 +13,79 @@ import (
 	"github.com/holdfast-go/holdfast/retry"
 )
 
-// exchange is one call under way: the attempts at one request.
+// exchange is one call under way: the attempts at one request. Unless these may race,
+// it stays on its maker's stack: what may outlive the call does not refer to it.
 type exchange struct {
 	transport *Transport
 	call      holdfast.Call
 	req       *http.Request
 	upload    upload
-	first     holder    // the first attempt's, unless it races
+	out       *outbound // room for the first attempt, until that takes it
 	lane      lane      // the last attempt, unless it raced
-	answer    *answer   // its, nil if it brought none
+	answer    answer    // its
+	shared    bool      // its attempts do not race, since they cannot read the body at once
 	keep      *keep     // nil if it has nothing to do with stale answers
 	given     io.Closer // the body of a fallback's answer, until the caller has it
 }
 
 // begin begins the call. If it does not come to that, by an error or by a hook that
 // panics, the body is closed.
-func (x *exchange) begin(m *holdfast.Method, info call.Info) (ctx context.Context, err error) {
+func (x *exchange) begin(m *holdfast.Method, info call.Info, keyed bool) (ctx context.Context, err error) {
 	begun := false
 	defer func() {
 		if !begun {
 			closeBody(x.req)
 		}
 	}()
-	ctx, err = x.call.Begin(x.req.Context(), m, info, holdfast.Terms{
-		Keyed: hasKey(x.req.Header), Upstreams: x.transport.failover.upstreamList(),
-	})
-	begun = err == nil
+	terms := holdfast.Terms{Keyed: keyed, Upstreams: x.transport.failover.upstreamList()}
+	if m.MayRetry() {
+		x.out = new(outbound)
+		terms.Room = &x.out.room
+	}
+	ctx, err = x.call.Begin(x.req.Context(), m, info, terms)
+	if begun = err == nil; begun {
+		x.upload.begin(x.req, x.transport.options.bufferLimit, &x.call)
+	}
 	return ctx, err
+}
+
+// apart returns an exchange, just begun, for attempts that may race: on the heap.
+func (x *exchange) apart() *exchange {
+	return &exchange{transport: x.transport, call: x.call, req: x.req, upload: x.upload, out: x.out}
+}
+
+// run makes the call by attempts one after the other, each of which may be a race.
+func (x *exchange) run(ctx context.Context, attempt func(context.Context) call.Result) (resp *http.Response, err error) {
+	unwound := true
+	defer func() { x.close(unwound) }() // a panic or a Goexit included
+	x.keep = x.transport.keepFor(&x.call, x.req)
+	x.shared = x.call.Hedged() && (!x.upload.reopens() || x.upload.shared())
+	var prepare func(context.Context) error
+	if x.call.MayRetry() {
+		prepare = x.prepare
+	}
+	for res := (call.Result{}); x.call.Next(ctx, res, prepare); {
+		res = attempt(ctx)
+	}
+	resp, err = x.finish(ctx)
+	x.call.Return(ctx, err) // a hook may panic: nobody gets the answer then
+	unwound = false
+	return resp, err
 }
 
 // attempt makes one attempt. What it leaves open, the answer holds.
 func (x *exchange) attempt(ctx context.Context) (res call.Result) {
-	h := &x.first
-	if h.ctx != nil { // it was used
-		h = new(holder)
+	l := &x.lane
+	if l.n > 0 { // it was used
+		*l = lane{}
 	}
-	h.ctx = ctx
-	held, refusal := x.call.OpenHeld(ctx, &h.attempt)
+	l.begin(ctx, x.call.Attempt(), x.room())
+	held, refusal := x.call.OpenHeld(ctx, &l.attempt)
 	if held == nil {
 		return refusal
 	}
-	x.lane = lane{exchange: x, holder: h, n: x.call.Attempt()}
-	res = x.lane.Run(held)
-	if x.answer = x.lane.answer; x.answer != nil && x.transport.failover != nil {
+	res = l.run(x, held)
+	if x.answer = l.answer; x.answer.resp != nil && x.transport.failover != nil {
 		x.answer.upstream = x.call.Upstream()
 	}
 	return res
@@ -66,76 +93,24 @@ func (x *exchange) attempt(ctx context.Context) (res call.Result) {
 
 // race makes an attempt and hedges it.
 func (x *exchange) race(ctx context.Context) call.Result {
+	if x.shared {
+		return x.attempt(ctx)
+	}
 	first := x.call.Attempt()
 	return x.call.Race(ctx, true, func(n int) holdfast.Lane {
-		return &lane{exchange: x, holder: &holder{ctx: ctx}, n: n, hedge: n > first}
+		r := &racing{exchange: x}
+		r.begin(ctx, n, x.room())
+		r.hedge = n > first
+		return r
 	})
 }
 
-// outgoing returns the request of one attempt: a shallow copy, which the base
-// may not change either, with a body and a context of its own, and where the kit
-// has something to add to it, a header of its own.
-func (x *exchange) outgoing(ctx context.Context, n int, body io.ReadCloser) (*http.Request, error) {
-	o, key, watched, f := &x.transport.options, x.call.Key(), x.call.Watched(), x.transport.failover
-	numbered := o.numberIn != "" && n > 1
-	head := x.req.Header
-	if head == nil {
-		head = http.Header{}
-	} else if key != "" || numbered || watched || o.prepare != nil || f != nil {
-		head = head.Clone()
-	}
-	if f != nil {
-		f.strip(head, x.call.Upstream())
-	}
-	if key != "" {
-		head.Set("Idempotency-Key", key)
-	}
-	if numbered {
-		head.Set(o.numberIn, strconv.Itoa(n-1))
-	}
-	if watched {
-		ctx = holdfast.Sending(ctx, n, header(head))
-	}
-	var out *http.Request
-	if o.prepare != nil || f != nil {
-		out = x.req.Clone(ctx) // the hook may change what it finds
-	} else {
-		out = x.req.WithContext(ctx)
-	}
-	out.Header = head
-	if body != nil {
-		out.Body = body
-		out.GetBody = x.upload.getBody(body)
-	}
-	if f != nil {
-		if err := f.aim(out, x.call.Upstream(), x.call.Instance()); err != nil {
-			return nil, unmade(out, err)
-		}
-	}
-	if o.prepare != nil {
-		if err := o.prepare(out, n); err != nil {
-			return nil, unmade(out, err)
-		}
-	}
-	return out, nil
+// room returns room for the first attempt's request, once.
+func (x *exchange) room() *outbound {
+	out := x.out
+	x.out = nil
+	return out
 }
-
-// unmade closes the body of a request that is not sent.
-func unmade(out *http.Request, err error) error {
-	if out.Body != nil {
-		out.Body.Close()
-	}
-	return err
-}
-
-// header is an attempt's header as hooks see it.
-type header http.Header
-
-func (h header) Get(key string) string { return http.Header(h).Get(key) }
-
-func (h header) Set(key, value string) { http.Header(h).Set(key, value) }
-
-func (h header) Keys() []string { return slices.Collect(maps.Keys(h)) }
 
 // sound holds a base transport to the RoundTripper contract.
 func sound(resp *http.Response, err error) (*http.Response, error) {
@@ -154,10 +129,10 @@ func sound(resp *http.Response, err error) (*http.Response, error) {
 }
 
 // classify gives the attempt its verdict. Nobody looks at the error again.
-func (x *exchange) classify(h *holder, resp *http.Response, err error, scheme string, trace *sendTrace) call.Result {
+func (l *lane) classify(x *exchange, resp *http.Response, err error, scheme string, trace *sendTrace) call.Result {
 	var res call.Result
 	switch {
-	case err != nil && x.upload.failed():
+	case err != nil && failedReading(l.body):
 		res = call.Result{Class: call.Permanent, Err: err}
 	case err != nil && isCanceled(x.req):
 		res = call.Result{Class: call.Canceled, Err: err}
@@ -166,18 +141,18 @@ func (x *exchange) classify(h *holder, resp *http.Response, err error, scheme st
 		resp = nil // of no use: a limit has passed since
 	default:
 		res = ofResponse(resp)
-		if x.transport.options.asksOn[res.Code] {
+		if res.Code >= 400 && x.transport.options.asksOn[res.Code] {
 			res.RetryAfter = retryAfter(resp.Header)
 		}
 		if final := x.transport.options.finalBy; final != "" && len(resp.Header[final]) > 0 {
 			res.NoRetry = true
 		}
 	}
-	res = h.attempt.Judge(h.ctx, res)
+	res = l.attempt.Judge(l.ctx, res)
 	if amend := x.transport.options.classifier; amend != nil {
 		res = amend(resp, err, res)
 	}
-	res = x.call.Classify(h.ctx, res)
+	res = x.call.Classify(l.ctx, res)
 	if !x.upload.repeatable() {
 		x.tellTooLong(res)
 		res.NoRetry = true
@@ -209,9 +184,9 @@ func isCanceled(req *http.Request) bool {
 // beyond its time.
 func (x *exchange) prepare(ctx context.Context) error {
 	switch {
-	case x.answer == nil:
+	case x.answer.resp == nil:
 	case x.call.Moving(): // to another upstream, where nothing is waited for
-		x.answer.holder.attempt.ReleasePermit()
+		x.answer.releasePermit()
 	default:
 		x.answer.park(ctx, min(drainTime, x.call.TimeLeft()))
 	}
@@ -234,9 +209,9 @@ func (x *exchange) close(unwound bool) {
 // discard drops the answer of an attempt that was followed by another, or whose
 // call ended otherwise.
 func (x *exchange) discard() {
-	if x.answer != nil {
+	if x.answer.resp != nil {
 		x.answer.drop()
-		x.answer = nil
+		x.answer = answer{}
 	}
 }
 
@@ -255,7 +230,7 @@ func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 		}
 		err = x.call.FailFallback(ctx, fmt.Errorf("httpmw: the fallback of %q returned a %T, not a *http.Response", x.call.Info().Method, answer))
 	}
-	if err != nil || x.answer == nil {
+	if err != nil || x.answer.resp == nil {
 		x.discard()
 		return nil, err
 	}
@@ -264,7 +239,7 @@ func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 		m.upstream = f.received(resp, x.answer.upstream)
 	}
 	if x.keep != nil {
-		x.keep.take(ctx, x.answer, x.call.Result().Class)
+		x.keep.take(ctx, &x.answer, x.call.Result().Class)
 	}
 	x.forget(ctx)
 	resp.Request = marked(x.req, m)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-// holder is what an attempt holds until its response body ends. It must not
+// holder has what an attempt holds while its response body goes on. It must not
 // refer to the body's wrapper, which ends it too when it is collected.
 type holder struct {
 	attempt holdfast.Attempt
@@ -98,23 +98,6 @@ func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
 		err = h.fail(err)
 	}
 	return n, err
-}
-
-// opened ends the limits that the headers and the first byte of the body end. If
-// one has passed before, the attempt's context is cancelled and the response of
-// no use.
-func (h *holder) opened(resp *http.Response, arrived func(*http.Response, []byte) bool) error {
-	err := h.attempt.Opened()
-	if err == nil && h.attempt.AwaitsFirst() && !bodyless(resp) && ofResponse(resp).Class == call.OK && !isSwitch(resp) {
-		err = awaitFirst(resp, arrived)
-	}
-	if late := h.attempt.Delivered(); late != nil {
-		err = late
-	}
-	if err != nil {
-		resp.Body.Close()
-	}
-	return err
 }
 
 func isSwitch(resp *http.Response) bool {

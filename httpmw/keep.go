@@ -158,10 +158,10 @@ func (k *keep) take(ctx context.Context, a *answer, class call.Class) {
 		ReadCloser: resp.Body, want: resp.ContentLength,
 		limit: k.policy.WithDefaults().MaxBody,
 	}
-	head, asked := encodeHead(resp), only(k.req.Header, names)
+	head, asked, since := encodeHead(resp), only(k.req.Header, names), a.asked
 	r.whole = func(body []byte) {
 		e := e
-		e.Age += a.asked.Age()
+		e.Age += since.Age()
 		e.Payload = encodeRest(head, body, resp.Trailer)
 		k.put(ctx, names, asked, e)
 	}

@@ -11,30 +11,43 @@ import (
 )
 
 // lane is one attempt at the request, with all that it does not share with those
-// that may run beside it.
+// that may run beside it. It does not refer to its exchange, or that would have to be on
+// the heap.
 type lane struct {
-	exchange *exchange
-	holder   *holder
-	n        int  // its number in the call
-	hedge    bool // sent while another one runs
+	ctx   context.Context // the call's
+	n     int             // its number in the call
+	hedge bool            // sent while another one runs
 
-	body   io.ReadCloser // nil if there is none to send
-	answer *answer       // nil if it brought none
-	good   bool          // and not one that says the attempt failed
+	attempt holdfast.Attempt // what it holds, until its answer does
+	out     *outbound        // room for its request; nil if there is none yet
+	body    io.ReadCloser    // nil if there is none to send
+	answer  answer
+	good    bool // the answer is not one that says the attempt failed
+}
+
+// begin makes a new lane the n-th attempt.
+func (l *lane) begin(ctx context.Context, n int, out *outbound) {
+	l.ctx, l.n, l.out = ctx, n, out
+	if out != nil {
+		l.attempt.In(&out.room)
+	}
 }
 
 // Held returns what the attempt holds until the end of its answer.
-func (l *lane) Held() *holdfast.Attempt { return &l.holder.attempt }
+func (l *lane) Held() *holdfast.Attempt {
+	if h := l.answer.holder; h != nil {
+		return &h.attempt
+	}
+	return &l.attempt
+}
 
-// Run sends the request of an attempt that was admitted.
-func (l *lane) Run(held context.Context) (res call.Result) {
-	x, h := l.exchange, l.holder
-	h.method, h.onPanic = x.call.Info().Method, x.transport.options.onPanic
+// run sends the request of an attempt that was admitted.
+func (l *lane) run(x *exchange, held context.Context) (res call.Result) {
 	var resp *http.Response
 	settled := false
 	defer func() {
 		if !settled { // a panic or Goexit in the base, a hook or a classifier
-			defer h.end(call.Result{Class: call.ServerFault})
+			defer l.end(call.Result{Class: call.ServerFault})
 			if resp != nil {
 				resp.Body.Close()
 			}
@@ -45,16 +58,17 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 	}
 
 	var trace *sendTrace
+	passes := x.call.Passes(&l.attempt)
 	if !x.call.MayRepeat() && x.call.MayRetry() {
-		trace = new(sendTrace)
+		trace, passes = new(sendTrace), false
 		held = trace.on(held)
 	}
 	trial := x.call.Try(l.n)
-	out, err := l.request(held)
+	out, err := l.request(x, held, passes)
 	if err != nil {
-		res = x.call.Classify(h.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
+		res = x.call.Classify(l.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
 		settled = true
-		h.end(res)
+		l.end(res)
 		return res
 	}
 	var asked fallback.Stamp
@@ -63,56 +77,87 @@ func (l *lane) Run(held context.Context) (res call.Result) {
 	}
 	resp, err = sound(x.transport.base.RoundTrip(out))
 	if err == nil {
-		err = h.opened(resp, x.transport.options.first)
+		err = l.opened(resp, x.transport.options.first)
 	}
-	res = x.classify(h, resp, err, out.URL.Scheme, trace)
-	trial.Ended(h.ctx, res)
+	res = l.classify(x, resp, err, out.URL.Scheme, trace)
+	trial.Ended(l.ctx, res)
 	settled = true
 	if err != nil {
-		h.end(res)
+		l.end(res)
 		return res
 	}
-	h.attempt.Answered()
-	if !isSwitch(resp) && !bodyless(resp) {
-		x.call.WatchIdle(&h.attempt, resp.ContentLength >= 0)
-	}
-	l.answer, l.good = newAnswer(h, resp, res), res.Class == call.OK
+	l.attempt.Answered()
+	l.answer.holder = l.keep(x, resp, res)
+	l.answer.resp, l.good = resp, res.Class == call.OK
 	if x.keep != nil {
 		l.answer.sent, l.answer.asked = out.Header, asked
 	}
 	return res
 }
 
-// request returns the request to send, with a body of the attempt's own.
-func (l *lane) request(held context.Context) (_ *http.Request, err error) {
-	u := &l.exchange.upload
-	switch {
-	case u.empty():
-	case l.hedge:
-		if l.body, err = u.reopen(); err != nil {
-			return nil, err
-		}
-	default:
-		l.body = u.next()
+// keep lets the body of the response have what the attempt holds, until it ends. Where
+// there is none the attempt has ended, and the holder is nil.
+func (l *lane) keep(x *exchange, resp *http.Response, res call.Result) *holder {
+	if bodyless(resp) {
+		l.end(res)
+		return nil
 	}
-	return l.exchange.outgoing(held, l.n, l.body)
+	if !isSwitch(resp) {
+		x.call.WatchIdle(&l.attempt, resp.ContentLength >= 0)
+	}
+	h := &holder{ctx: l.ctx, method: x.call.Info().Method, onPanic: x.transport.options.onPanic}
+	l.attempt.Move(&h.attempt)
+	h.keep(resp, res)
+	return h
 }
+
+// end books the attempt's result, and gives back what it holds.
+func (l *lane) end(res call.Result) {
+	defer l.attempt.Release() // a hook may panic in Book
+	l.attempt.Book(l.ctx, res)
+}
+
+// opened ends the limits that the headers and the first byte of the body end. If
+// one has passed before, the attempt's context is cancelled and the response of
+// no use.
+func (l *lane) opened(resp *http.Response, arrived func(*http.Response, []byte) bool) error {
+	err := l.attempt.Opened()
+	if err == nil && l.attempt.AwaitsFirst() && !bodyless(resp) && ofResponse(resp).Class == call.OK && !isSwitch(resp) {
+		err = awaitFirst(resp, arrived)
+	}
+	if late := l.attempt.Delivered(); late != nil {
+		err = late
+	}
+	if err != nil {
+		resp.Body.Close()
+	}
+	return err
+}
+
+// racing is a lane that others may run beside.
+type racing struct {
+	lane
+	exchange *exchange
+}
+
+// Run implements [holdfast.Lane].
+func (r *racing) Run(held context.Context) call.Result { return r.run(r.exchange, held) }
 
 // End gives the call the answer of the attempt that has won, and lets go of what
 // another one has brought or still reads.
-func (l *lane) End(won bool) {
+func (r *racing) End(won bool) {
 	if won {
-		l.exchange.answer = l.answer
+		r.exchange.answer = r.answer
 		return
 	}
-	if body, watched := l.body.(*attemptBody); watched {
-		defer body.abandon(l.holder.ctx, drainTime)
+	if body, watched := r.body.(*attemptBody); watched {
+		defer body.abandon(r.ctx, drainTime)
 	}
 	switch {
-	case l.answer == nil:
-	case l.good:
-		l.answer.forsake()
+	case r.answer.resp == nil:
+	case r.good:
+		r.answer.forsake()
 	default:
-		l.answer.drop()
+		r.answer.drop()
 	}
 }

@@ -14,7 +14,7 @@ import (
 // for that, or too slow for the patience there is, stays open, without its
 // permit, until it is dropped or handed to the caller.
 func (a *answer) park(ctx context.Context, patience time.Duration) {
-	if a.parked || bodyless(a.resp) {
+	if a.parked || a.holder == nil {
 		return
 	}
 	a.parked = true
@@ -28,16 +28,16 @@ func (a *answer) park(ctx context.Context, patience time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	a.holder.attempt.ReleasePermit()
+	a.releasePermit()
 	a.resp.Body = p
 }
 
 // drop gives up a response. What is not parked is read for a while first, aside
 // from the call, so that its connection can be used again.
 func (a *answer) drop() {
-	a.holder.attempt.ReleasePermit()
+	a.releasePermit()
 	body := a.resp.Body
-	if a.parked || bodyless(a.resp) || a.holder.ctx.Err() != nil {
+	if a.parked || a.holder == nil || a.holder.ctx.Err() != nil {
 		body.Close()
 		return
 	}
@@ -55,7 +55,9 @@ func (a *answer) drop() {
 // forsake gives up a good response that nobody wants: its attempt was cancelled.
 func (a *answer) forsake() {
 	defer a.resp.Body.Close()
-	a.holder.end(call.Result{Class: call.Canceled})
+	if a.holder != nil {
+		a.holder.end(call.Result{Class: call.Canceled})
+	}
 }
 
 // parkedBody is a body of which the first part, and maybe all, is in memory.

@@ -9,41 +9,59 @@ import (
 )
 
 // sendable refuses a request that no transport could send. These faults have no
-// error type in net/http, so they are found before it is asked.
-func sendable(req *http.Request) error {
+// error type in net/http, so they are found before it is asked. keyed says that the
+// request carries an idempotency key: the header is gone through once for both.
+func sendable(req *http.Request) (keyed bool, err error) {
 	switch {
 	case req == nil:
-		return errors.New("httpmw: the request is nil")
+		return false, errors.New("httpmw: the request is nil")
 	case req.URL == nil:
-		return errors.New("httpmw: the request has no URL")
+		return false, errors.New("httpmw: the request has no URL")
 	case req.URL.Scheme == "":
-		return errors.New("httpmw: the request's URL has no scheme")
+		return false, errors.New("httpmw: the request's URL has no scheme")
 	case isHTTP(req.URL.Scheme) && req.URL.Host == "":
-		return errors.New("httpmw: the request's URL has no host")
+		return false, errors.New("httpmw: the request's URL has no host")
 	case req.Method != "" && !isToken(req.Method):
-		return fmt.Errorf("httpmw: the request's method %q is no method", req.Method)
+		return false, fmt.Errorf("httpmw: the request's method %q is no method", req.Method)
 	}
 	if notInHost.anyOf(req.Host) {
-		return fmt.Errorf("httpmw: the request's host %q is no host", req.Host)
+		return false, fmt.Errorf("httpmw: the request's host %q is no host", req.Host)
 	}
-	if err := sendableFields("header", req.Header); err != nil {
-		return err
+	if keyed, err = sendableFields("header", req.Header); err != nil {
+		return false, err
 	}
-	return sendableFields("trailer", req.Trailer)
+	_, err = sendableFields("trailer", req.Trailer)
+	return keyed, err
 }
 
 // sendableFields refuses fields that cannot be sent. A value may be a secret: its
 // error has the name only.
-func sendableFields(kind string, fields http.Header) error {
+func sendableFields(kind string, fields http.Header) (keyed bool, err error) {
+	if len(fields) == 0 { // to range over none costs more than to ask
+		return false, nil
+	}
 	for name, values := range fields {
 		if !isToken(name) {
-			return fmt.Errorf("httpmw: the request's %s name %q is no name", kind, name)
+			return false, fmt.Errorf("httpmw: the request's %s name %q is no name", kind, name)
 		}
 		if slices.ContainsFunc(values, notInValue.anyOf) {
-			return fmt.Errorf("httpmw: the request's %s %s has a control character in a value", kind, name)
+			return false, fmt.Errorf("httpmw: the request's %s %s has a control character in a value", kind, name)
 		}
+		keyed = keyed || len(values) > 0 && isKey(name)
 	}
-	return nil
+	return keyed, nil
+}
+
+// isKey reports whether a field is that of an idempotency key, by the rule of net/http
+// itself, however it is spelled.
+func isKey(name string) bool {
+	switch len(name) {
+	case len("Idempotency-Key"):
+		return strings.EqualFold(name, "Idempotency-Key")
+	case len("X-Idempotency-Key"):
+		return strings.EqualFold(name, "X-Idempotency-Key")
+	}
+	return false
 }
 
 func isHTTP(scheme string) bool { return scheme == "http" || scheme == "https" }

@@ -2,7 +2,6 @@ package httpmw
 
 import (
 	"net/http"
-	"strings"
 )
 
 // net/http sends the fields of a request's header as they are spelled in the map,
@@ -40,17 +39,4 @@ func isCanonical(h http.Header) bool {
 		}
 	}
 	return true
-}
-
-// has reports whether the header has a field, however that is spelled.
-func has(h http.Header, name string) bool {
-	if len(h[name]) > 0 {
-		return true
-	}
-	for other, values := range h {
-		if len(other) == len(name) && len(values) > 0 && strings.EqualFold(other, name) {
-			return true
-		}
-	}
-	return false
 }

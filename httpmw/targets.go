@@ -10,9 +10,13 @@ import (
 // targets remembers the names of the hosts that were called, so that a call need
 // not make its own anew. The zero value is ready for use.
 type targets struct {
-	plain, secure sync.Map // string, the host, to string
+	latest        atomic.Pointer[named] // added; most transports have one host
+	plain, secure sync.Map              // string, the host, to *named
 	known         atomic.Int64
 }
+
+// named is the name of a target.
+type named struct{ scheme, host, name string }
 
 // maxTargets bounds what is remembered; who calls more hosts makes the names of
 // the rest.
@@ -20,6 +24,9 @@ const maxTargets = 1000
 
 // of returns the target of a URL.
 func (t *targets) of(u *url.URL) string {
+	if n := t.latest.Load(); n != nil && n.host == u.Host && n.scheme == u.Scheme {
+		return n.name
+	}
 	byHost := &t.plain
 	switch u.Scheme {
 	case "http":
@@ -28,15 +35,16 @@ func (t *targets) of(u *url.URL) string {
 	default:
 		return target(u)
 	}
-	if name, ok := byHost.Load(u.Host); ok {
-		return name.(string)
+	if n, ok := byHost.Load(u.Host); ok {
+		return n.(*named).name
 	}
-	name := target(u)
+	n := &named{u.Scheme, u.Host, target(u)}
 	if t.known.Load() < maxTargets {
 		t.known.Add(1)
-		byHost.Store(u.Host, name)
+		byHost.Store(u.Host, n)
+		t.latest.Store(n)
 	}
-	return name
+	return n.name
 }
 
 // target names the dependency of a URL: scheme, host and port.

@@ -1,7 +1,6 @@
 package httpmw
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -63,7 +62,8 @@ func NewTransport(base http.RoundTripper, k *holdfast.Kit, opts ...Option) *Tran
 // RoundTrip makes the call. See the package's documentation for what ends its
 // limits and what is retried.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := sendable(req); err != nil {
+	keyed, err := sendable(req)
+	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
@@ -75,34 +75,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	x := &exchange{transport: t, req: req}
-	ctx, err := x.begin(method, info)
+	var x exchange
+	x.transport, x.req = t, req
+	ctx, err := x.begin(method, info, keyed)
 	if err != nil {
 		return nil, err
 	}
-	x.upload.begin(req, t.options.bufferLimit, &x.call)
-	unwound := true
-	defer func() { x.close(unwound) }() // a panic or a Goexit included
-	x.keep = t.keepFor(&x.call, req)
-	races := x.call.Hedged() && x.upload.reopens() && !x.upload.shared()
-	var prepare func(context.Context) error
-	if x.call.MayRetry() {
-		prepare = x.prepare
+	if x.call.Hedged() {
+		racing := x.apart()
+		return racing.run(ctx, racing.race)
 	}
-	for res := (call.Result{}); x.call.Next(ctx, res, prepare); {
-		if races {
-			res = x.race(ctx)
-		} else {
-			res = x.attempt(ctx)
-		}
-	}
-	resp, err := x.finish(ctx)
-	x.call.Return(ctx, err) // a hook may panic: nobody gets the answer then
-	unwound = false
-	// What net/http keeps of the request keeps x, and so does what waits for the end of
-	// the answer, which must not keep the answer itself.
-	x.lane, x.answer, x.keep, x.given = lane{}, nil, nil, nil
-	return resp, err
+	return x.run(ctx, x.attempt)
 }
 
 // CloseIdleConnections forwards to the base transport.

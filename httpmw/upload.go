@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -14,46 +13,43 @@ import (
 
 // upload gives each attempt of a call its own copy of the request's body.
 //
-// A body with GetBody is opened anew. Of one without, what an attempt reads is
-// kept up to a limit, so that the next one can read it again and then go on with
-// the rest. A request without a body needs nothing.
+// A body with GetBody is opened anew. Of one without, what an attempt reads is kept
+// for the next one: see [spool]. A request without a body needs nothing, and has the
+// zero upload.
 type upload struct {
-	req   *http.Request
-	limit int64         // of what is kept
+	req   *http.Request // nil if it has no body
 	plain bool          // it is in memory and sent once: nothing is to be watched
+	spool *spool        // nil if it has GetBody, or is plain
 	sent  io.ReadCloser // the body of the last attempt, nil before the first
 	spare io.ReadCloser // made ready for the next attempt
-
-	mu     sync.Mutex   // guards what follows: a transport may read and close late
-	body   *attemptBody // sent, if that needs watching; the caller's goroutine alone writes it
-	kept   []byte       // read from req.Body so far, unless lost
-	lost   bool         // more was read than may be kept
-	broken bool         // reading it failed, and not for the transport's closing it
-	last   bool         // no further attempt: a Close is the caller's body's
-	closed bool         // req.Body is, or is an attempt's to close
 }
 
 func (u *upload) begin(req *http.Request, limit int64, c *holdfast.Call) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return
+	}
 	u.req = req
-	u.plain = !c.MayRetry() && inMemory(req.Body)
-	if c.MayRepeat() { // else it may be repeated only if nothing of it was read
-		u.limit = limit
+	switch u.plain = !c.MayRetry() && inMemory(req.Body); {
+	case u.plain || req.GetBody != nil:
+	case c.MayRepeat():
+		u.spool = &spool{body: req.Body, limit: limit}
+	default: // it is repeated only if nothing of it was read
+		u.spool = &spool{body: req.Body}
 	}
 }
 
 // empty reports whether there is no body to send.
-func (u *upload) empty() bool { return u.req.Body == nil || u.req.Body == http.NoBody }
+func (u *upload) empty() bool { return u.req == nil }
 
 // first returns the body of the first attempt.
 func (u *upload) first() io.ReadCloser {
 	switch {
 	case u.plain:
 		return u.req.Body // net/http knows it, and sends it together with the headers
-	case u.req.GetBody != nil:
-		u.closed = true // with the attempt's body
-		return newAttemptBody(u, u.req.Body)
+	case u.spool != nil:
+		return &attemptBody{source: u.spool.open()}
 	}
-	return newAttemptBody(u, &keeper{upload: u})
+	return &attemptBody{source: u.req.Body, again: u.req.GetBody}
 }
 
 // reopen returns the body once more.
@@ -65,41 +61,26 @@ func (u *upload) reopen() (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newAttemptBody(u, source), nil
+	return &attemptBody{source: source, again: u.req.GetBody}, nil
 }
 
 // getBody returns what net/http reopens the body of an attempt with when it
-// repeats the request by itself. Such a body belongs to the same attempt.
+// repeats the request by itself.
 func (u *upload) getBody(body io.ReadCloser) func() (io.ReadCloser, error) {
-	owner, watched := body.(*attemptBody)
-	if u.req.GetBody == nil || !watched {
-		return u.req.GetBody
+	if b, watched := body.(*attemptBody); watched && b.again != nil {
+		return b.reopen
 	}
-	return func() (io.ReadCloser, error) {
-		source, err := u.req.GetBody()
-		if err != nil {
-			return nil, err
-		}
-		return &attemptBody{upload: u, gate: owner.gate, source: source}, nil
-	}
+	return u.req.GetBody
 }
 
 // repeatable reports whether a further attempt could send the whole body again.
-func (u *upload) repeatable() bool {
-	if u.empty() || u.req.GetBody != nil {
-		return true
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return !u.lost
-}
+func (u *upload) repeatable() bool { return u.spool == nil || u.spool.whole() }
 
-// failed reports whether reading the caller's body failed: then so did the
-// attempt, and the server has no part in it.
-func (u *upload) failed() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.broken
+// failedReading reports whether reading the caller's body for an attempt failed: then
+// so did the attempt, and the server has no part in it.
+func failedReading(body io.ReadCloser) bool {
+	b, watched := body.(*attemptBody)
+	return watched && b.gate.failed()
 }
 
 var (
@@ -114,33 +95,27 @@ func (u *upload) rewind(ctx context.Context, patience time.Duration) (err error)
 	if u.empty() || u.spare != nil { // or it was rewound for an upstream that refused
 		return nil
 	}
-	if u.body != nil && !u.body.gate.shut(ctx, patience) {
+	if b, watched := u.sent.(*attemptBody); watched && !b.gate.shut(ctx, patience) {
 		return errStillRead
 	}
 	if !u.repeatable() { // it may have been read on since the attempt ended
 		return errTooLong
 	}
-	if u.req.GetBody != nil {
-		u.spare, err = u.reopen()
-		return err
+	if u.spool != nil {
+		u.spare = &attemptBody{source: u.spool.open()}
+		return nil
 	}
-	u.spare = newAttemptBody(u, &keeper{upload: u})
-	return nil
+	u.spare, err = u.reopen()
+	return err
 }
 
-// next returns the body of the attempt that begins now, nil if there is none.
+// next returns the body of the attempt that begins now.
 func (u *upload) next() io.ReadCloser {
-	if u.empty() {
-		return u.req.Body
-	}
 	next := u.spare
 	if u.sent == nil {
 		next = u.first()
 	}
 	u.sent, u.spare = next, nil
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.body, _ = next.(*attemptBody)
 	return next
 }
 
@@ -182,51 +157,7 @@ func (u *upload) finish(unwound bool) {
 	if unwound {
 		u.sent.Close()
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.last = true
-	if u.body != nil && u.body.done {
-		u.closeSource()
+	if u.spool != nil {
+		u.spool.finish()
 	}
 }
-
-// closeSource closes the caller's body once. u.mu is held.
-func (u *upload) closeSource() {
-	if !u.closed {
-		u.closed = true
-		u.req.Body.Close()
-	}
-}
-
-// keeper reads the caller's body from its start, out of what was kept and then
-// from the body itself, and keeps what it reads. Its Close is the upload's.
-type keeper struct {
-	upload *upload
-	offset int
-}
-
-func (k *keeper) Read(p []byte) (int, error) {
-	u := k.upload
-	u.mu.Lock()
-	if k.offset < len(u.kept) {
-		n := copy(p, u.kept[k.offset:])
-		k.offset += n
-		u.mu.Unlock()
-		return n, nil
-	}
-	u.mu.Unlock()
-	n, err := u.req.Body.Read(p)
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.last || u.lost || int64(len(u.kept)+n) > u.limit {
-		u.lost = u.lost || n > 0
-		u.kept = nil
-		k.offset = 0
-		return n, err
-	}
-	u.kept = append(u.kept, p[:n]...)
-	k.offset += n
-	return n, err
-}
-
-func (k *keeper) Close() error { return nil }

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/holdfast-go/holdfast/breaker"
@@ -267,7 +268,7 @@ func (c *Call) pick(ctx context.Context, a *Attempt) {
 	}
 	told := false
 	defer c.giveUpUnless(ctx, a, &told)
-	a.hop.pick.TakeAt(set, w.instance, mono.Now())
+	a.hop.pick.TakeAt(set, w.instance, cmp.Or(c.limits.Attempt, c.limits.Total), mono.Now())
 	told = true
 	w.instance = a.hop.pick.Index()
 }

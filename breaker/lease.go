@@ -181,6 +181,21 @@ func (b *Breaker) probeAnswered(t *Ticket, took time.Duration, now mono.Instant)
 	}
 }
 
+// LastsAt gives a probe another lease than ProbeTimeout, counted from now, for a
+// caller that knows better how long an answer may take. If the attempt is no probe,
+// or its lease is over, it does nothing.
+func (t *Ticket) LastsAt(length time.Duration, now mono.Instant) {
+	if t.b == nil || t.lease() == 0 {
+		return
+	}
+	t.b.mu.Lock()
+	defer t.b.unlock()
+	if ep, i := t.b.lease(t.ep, t.lease(), now); i >= 0 {
+		l := &ep.out.leases[i]
+		l.length, l.end = now.Sub(t.at)+length, now.Add(length)
+	}
+}
+
 // endProbe books the end of a probe.
 func (b *Breaker) endProbe(t *Ticket, v Verdict, asked time.Duration, now mono.Instant) {
 	b.mu.Lock()

@@ -1,6 +1,7 @@
 package outlier
 
 import (
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/breaker"
@@ -27,17 +28,25 @@ type Config struct {
 	// MaxTime bounds the growth. Zero is 30 x Time.
 	MaxTime time.Duration
 
+	// TrialTimeout is how long a trial may be unanswered before it has failed; the
+	// call itself may go on. Zero is what the policy of the call on trial allows an
+	// attempt (Timeout.Attempt, or else Total), or 10 s without a limit.
+	TrialTimeout time.Duration
+
 	// MaxEjected is the number of instances that may be left out at the same time.
 	// Of more that are bad, those whose time is over soonest are used all the same.
 	// Zero, and any number too large, is all but one.
 	MaxEjected int
 
 	// Ejected is told of each ejection, and Returned when a trial has brought an
-	// instance back. Nil is: nobody is told. They run on the goroutine of the call
+	// instance back. Nil means that nobody is. They run on the goroutine of the call
 	// that found out, outside every lock.
 	Ejected  func(name string, lasts time.Duration)
 	Returned func(name string)
 }
+
+// leastRate is the least share that a breaker can tell from none.
+const leastRate = 1e-9
 
 // Check returns every bad field.
 func (c Config) Check() check.Faults {
@@ -45,17 +54,23 @@ func (c Config) Check() check.Faults {
 	if c.Window < 0 || c.Window > 32_768 {
 		faults.Add("Window", c.Window, "must be between 1 and 32768, or 0 for the default")
 	}
-	if c.MinCalls < 0 || c.Window > 0 && c.MinCalls > c.Window {
-		faults.Add("MinCalls", c.MinCalls, "must not be negative nor exceed Window")
+	switch {
+	case c.MinCalls < 0 || c.MinCalls > 30_000:
+		faults.Add("MinCalls", c.MinCalls, "must be between 1 and 30000, or 0 for the default")
+	case c.Window > 0 && c.MinCalls > c.Window:
+		faults.Add("MinCalls", c.MinCalls, "must not exceed Window = %d", c.Window)
 	}
-	if !(c.FailureRate >= 0 && c.FailureRate <= 1) {
-		faults.Add("FailureRate", c.FailureRate, "must be greater than 0 and at most 1, or 0 for the default")
+	if r := c.FailureRate; r != 0 && !(r >= leastRate && r <= 1) {
+		faults.Add("FailureRate", r, "must be between %v and 1, or 0 for the default", leastRate)
 	}
 	if c.Time < 0 {
 		faults.Add("Time", c.Time, "must be positive, or 0 for the default")
 	}
 	if c.MaxTime < 0 || c.MaxTime > 0 && c.MaxTime < c.withDefaults().Time {
 		faults.Add("MaxTime", c.MaxTime, "must be at least Time = %v, or 0 for the default", c.withDefaults().Time)
+	}
+	if c.TrialTimeout < 0 {
+		faults.Add("TrialTimeout", c.TrialTimeout, "must be positive, or 0 for the default")
 	}
 	if c.MaxEjected < 0 {
 		faults.Add("MaxEjected", c.MaxEjected, "must not be negative; 0 is all but one")
@@ -80,7 +95,7 @@ func (c Config) withDefaults() Config {
 		c.Time = 10 * time.Second
 	}
 	if c.MaxTime == 0 {
-		c.MaxTime = 30 * c.Time
+		c.MaxTime = max(30*min(c.Time, math.MaxInt64/30), c.Time) // of 10 years it is no more than it can hold
 	}
 	return c
 }
@@ -92,7 +107,7 @@ func (c Config) breaker() breaker.Config {
 	return breaker.Config{
 		Window: breaker.Window{Calls: c.Window}, MinCalls: c.MinCalls, FailureRate: c.FailureRate,
 		Cooldown: c.Time, MaxCooldown: c.MaxTime,
-		Probes: 1, ProbeSuccesses: 1,
+		Probes: 1, ProbeSuccesses: 1, ProbeTimeout: c.TrialTimeout,
 		Hooks: breaker.Hooks{Transition: c.tell},
 	}
 }

@@ -35,7 +35,7 @@ func set(t require.TestingT, c outlier.Config, n int) *outlier.Set {
 // went.
 func call(s *outlier.Set, broken ...int) int {
 	var p outlier.Pick
-	p.TakeAt(s, -1, mono.Now())
+	p.TakeAt(s, -1, 0, mono.Now())
 	end := good
 	for _, i := range broken {
 		if p.Index() == i {
@@ -105,6 +105,57 @@ func TestF7_EjectionsGrowAndEndWithOneTrial(t *testing.T) {
 	})
 }
 
+// F7: a trial has the time that the policy of its call allows an attempt, or the
+// Config's own: an instance that takes its time to answer is no bad one.
+func TestF7_ATrialThatTakesItsTime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		trial, limit, takes time.Duration
+		back                bool
+	}{
+		"the limit of the call":            {0, 30 * time.Second, 15 * time.Second, true},
+		"the call has none":                {0, 0, 9 * time.Second, true},
+		"the call has none, 10 s are over": {0, 0, 11 * time.Second, false},
+		"a limit of the Config's":          {20 * time.Second, 12 * time.Second, 15 * time.Second, true},
+		"one that is over":                 {time.Second, 30 * time.Second, 2 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := set(t, outlier.Config{Time: time.Second, TrialTimeout: tc.trial}, 2)
+				calls(s, 10, 1)
+				time.Sleep(2 * time.Second)
+				var trial outlier.Pick
+				trial.TakeAt(s, 0, tc.limit, mono.Now())
+				require.True(t, trial.Trial())
+				time.Sleep(tc.takes)
+				trial.DoneAt(good, mono.Now())
+				if tc.back {
+					require.Empty(t, ejected(s))
+				} else {
+					require.Equal(t, []string{"i1"}, ejected(s))
+				}
+			})
+		})
+	}
+}
+
+// A Config that Check finds nothing wrong with makes a set.
+func TestWhatCheckPassesCanBeMade(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		times := rapid.SampledFrom([]time.Duration{0, 1, time.Second, 1e18, math.MaxInt64 - 1, math.MaxInt64})
+		c := outlier.Config{
+			Window: rapid.IntRange(0, 40_000).Draw(t, "Window"), MinCalls: rapid.IntRange(0, 40_000).Draw(t, "MinCalls"),
+			FailureRate: rapid.SampledFrom([]float64{0, 1e-300, 1e-10, 1e-9, 0.5, 1}).Draw(t, "FailureRate"),
+			Time:        times.Draw(t, "Time"), MaxTime: times.Draw(t, "MaxTime"), TrialTimeout: times.Draw(t, "TrialTimeout"),
+		}
+		_, err := outlier.New(c, "a", "b")
+		if c.Check() == nil {
+			require.NoError(t, err)
+		} else {
+			require.Error(t, err)
+		}
+	})
+}
+
 // F7: a trial in flight is alone.
 func TestF7_OneTrialAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +163,7 @@ func TestF7_OneTrialAtATime(t *testing.T) {
 		calls(s, 10, 1)
 		time.Sleep(2 * time.Second)
 		var trial outlier.Pick
-		trial.TakeAt(s, 0, mono.Now()) // not the other one
+		trial.TakeAt(s, 0, 0, mono.Now()) // not the other one
 		require.Equal(t, 1, trial.Index())
 		require.True(t, trial.Trial())
 		require.Equal(t, map[int]int{0: 50}, calls(s, 50, 1))
@@ -152,8 +203,8 @@ func TestF7_NeverAll(t *testing.T) {
 func TestTheLeastInFlightIsPicked(t *testing.T) {
 	s := set(t, outlier.Config{}, 3)
 	var slow [2]outlier.Pick
-	slow[0].TakeAt(s, -1, mono.Now())
-	slow[1].TakeAt(s, -1, mono.Now())
+	slow[0].TakeAt(s, -1, 0, mono.Now())
+	slow[1].TakeAt(s, -1, 0, mono.Now())
 	require.NotEqual(t, slow[0].Index(), slow[1].Index())
 	free := 3 - slow[0].Index() - slow[1].Index()
 	require.Equal(t, map[int]int{free: 9}, calls(s, 9))
@@ -161,7 +212,7 @@ func TestTheLeastInFlightIsPicked(t *testing.T) {
 		require.Equal(t, i.Name != fmt.Sprint("i", free), i.InFlight == 1)
 	}
 	var other outlier.Pick
-	other.TakeAt(s, free, mono.Now())
+	other.TakeAt(s, free, 0, mono.Now())
 	require.NotEqual(t, free, other.Index())
 	other.DoneAt(good, mono.Now())
 	slow[0].DoneAt(good, mono.Now())
@@ -170,7 +221,7 @@ func TestTheLeastInFlightIsPicked(t *testing.T) {
 
 	one := set(t, outlier.Config{}, 1)
 	var only outlier.Pick
-	only.TakeAt(one, 0, mono.Now())
+	only.TakeAt(one, 0, 0, mono.Now())
 	require.Zero(t, only.Index(), "there is no other")
 	only.DoneAt(good, mono.Now())
 }
@@ -202,7 +253,7 @@ func TestF7_WhateverTheInstancesAnswer(t *testing.T) {
 					takes := time.Duration(rapid.IntRange(0, 3).Draw(t, "takes")) * time.Millisecond
 					all.Go(func() {
 						var p outlier.Pick
-						p.TakeAt(s, -1, mono.Now())
+						p.TakeAt(s, -1, 0, mono.Now())
 						mu.Lock()
 						used[p.Index()] = true
 						end := good
@@ -241,12 +292,17 @@ func TestBadSetsAreRefused(t *testing.T) {
 		"FailureRate = NaN":   func() (*outlier.Set, error) { return outlier.New(outlier.Config{FailureRate: math.NaN()}, "a") },
 		"Time = -1ns":         func() (*outlier.Set, error) { return outlier.New(outlier.Config{Time: -1}, "a") },
 		"MaxTime = 1s":        func() (*outlier.Set, error) { return outlier.New(outlier.Config{MaxTime: time.Second}, "a") },
+		"FailureRate = 1e-12": func() (*outlier.Set, error) { return outlier.New(outlier.Config{FailureRate: 1e-12}, "a") },
+		"MinCalls = 30001":    func() (*outlier.Set, error) { return outlier.New(outlier.Config{MinCalls: 30_001}, "a") },
+		"TrialTimeout = -1ns": func() (*outlier.Set, error) { return outlier.New(outlier.Config{TrialTimeout: -1}, "a") },
 		"MaxEjected = -1":     func() (*outlier.Set, error) { return outlier.New(outlier.Config{MaxEjected: -1}, "a") },
 	} {
 		_, err := make()
 		require.ErrorContains(t, err, text)
 	}
-	_, err := outlier.New(outlier.Config{Window: 3, MinCalls: 0}, "a")
+	_, err := outlier.New(outlier.Config{Time: 10 * 365 * 24 * time.Hour}, "a")
+	require.NoError(t, err, "MaxTime is what can be told")
+	_, err = outlier.New(outlier.Config{Window: 3, MinCalls: 0}, "a")
 	require.NoError(t, err, "MinCalls is 3 then")
 }
 
@@ -256,7 +312,7 @@ func BenchmarkTake(b *testing.B) {
 	for b.Loop() {
 		var p outlier.Pick
 		now := mono.Now()
-		p.TakeAt(s, -1, now)
+		p.TakeAt(s, -1, 0, now)
 		p.DoneAt(good, now)
 	}
 }

@@ -3,6 +3,7 @@ package outlier
 import (
 	"math/bits"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -14,6 +15,7 @@ const MaxInstances = 64
 // Set is the instances behind one name. It is safe for concurrent use.
 type Set struct {
 	members []member
+	trial   time.Duration // TrialTimeout
 	most    int           // that may be ejected
 	turn    atomic.Uint64 // whose turn it is among those with equally little to do
 }
@@ -43,7 +45,7 @@ func New(c Config, names ...string) (*Set, error) {
 	if err := faults.Err("outlier"); err != nil {
 		return nil, err
 	}
-	s := &Set{members: make([]member, len(names)), most: len(names) - 1}
+	s := &Set{members: make([]member, len(names)), trial: c.TrialTimeout, most: len(names) - 1}
 	if c.MaxEjected > 0 {
 		s.most = min(s.most, c.MaxEjected)
 	}
@@ -89,8 +91,9 @@ type Pick struct {
 
 // TakeAt picks the instance for a call: of those that are not ejected the one with
 // the least in flight, in turn where several have equally little. avoid is the index
-// of one that is picked only if there is no other, -1 for none. p is the zero Pick.
-func (p *Pick) TakeAt(s *Set, avoid int, now mono.Instant) {
+// of one that is picked only if there is no other, -1 for none; limit is that of the
+// call, for a trial of which the Config says none, 0 for none. p is the zero Pick.
+func (p *Pick) TakeAt(s *Set, avoid int, limit time.Duration, now mono.Instant) {
 	for usable, surplus := s.usable(now); usable|surplus != 0; {
 		p.index = s.choose(usable|surplus, avoid)
 		this := uint64(1) << p.index
@@ -103,7 +106,9 @@ func (p *Pick) TakeAt(s *Set, avoid int, now mono.Instant) {
 				}
 				continue
 			}
-			p.trial = p.ticket.Probe()
+			if p.trial = p.ticket.Probe(); p.trial && s.trial == 0 && limit > 0 {
+				p.ticket.LastsAt(limit, now)
+			}
 		}
 		break
 	}

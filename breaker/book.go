@@ -59,20 +59,26 @@ func (b *Breaker) bookLocked(ep *episode, end result, count uint64, now mono.Ins
 		if w := ep.spans; w != nil {
 			v2 = w.after(v, ep.rules, now)
 			if l := &ep.rules.span; v2&spanMask+count >= l.full {
-				w.halve(&ep.sum, l)
+				ep.halve()
 				continue
 			}
 		}
 		v2 = end.add(v2, count)
 		why := ep.judge(v2)
+		if why == 0 || why == ReasonConsecutive {
+			why = ep.judgeExact(end, now, why)
+		}
 		if why != 0 {
 			v2 |= dead
 		}
 		if !ep.sum.CompareAndSwap(v, v2) {
 			continue
 		}
-		if ep.spans != nil {
-			ep.spans.turned(v, ep.rules, now)
+		if w := ep.spans; w != nil {
+			w.turned(v, ep.rules, now)
+			if exact := w.exact(); exact != nil && end.failed {
+				exact.current++
+			}
 		}
 		if why != 0 {
 			b.trip(ep, why, end.asked, now)
@@ -80,6 +86,19 @@ func (b *Breaker) bookLocked(ep *episode, end result, count uint64, now mono.Ins
 		return true
 	}
 	return false
+}
+
+// judgeExact returns why the number of failures opens if that is counted apart from
+// sum, with end the last one at now, or else what was found before; Breaker.mu is
+// held.
+func (ep *episode) judgeExact(end result, now mono.Instant, found Reason) Reason {
+	if ep.spans == nil || !end.failed || ep.state() != Closed {
+		return found
+	}
+	if n, apart := ep.spans.failures(ep.rules, now); apart && ep.rules.failures > 0 && n+1 >= ep.rules.failures {
+		return ReasonFailures
+	}
+	return found
 }
 
 // bookSpan is book for a time window.
@@ -98,7 +117,8 @@ func (b *Breaker) bookSpan(ep *episode, end result, now mono.Instant) bool {
 		switch {
 		case v&dead != 0:
 			return false
-		case v2&spanMask >= l.full || v2&(l.bad|rowMask) != 0 && ep.judge(v2) != 0:
+		case v2&spanMask >= l.full || v2&(l.bad|rowMask) != 0 && ep.judge(v2) != 0,
+			end.failed && ep.flags.Load()&exactFlag != 0: // asked after sum was read; see halve
 			return b.bookLocked(ep, end, count, now)
 		case ep.sum.CompareAndSwap(v, v2):
 			return true

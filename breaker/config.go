@@ -129,8 +129,11 @@ type Window struct {
 
 	// Span is the time looked at. It slides in steps of Span / Buckets; a
 	// result never counts for longer than Span. Zero, with Calls zero, is 20 s.
-	// Should there be more than 33 million results in it, or 65,000 if SlowCall is
-	// set, all counts are halved, which leaves the rates as they are.
+	//
+	// Should there be more than 33 million results in it, or 65,535 if SlowCall is
+	// set, all counts are halved, now and again: the rates stay as they are, the
+	// numbers that [Counts] tells do not. The rule Failures counts each failure all
+	// the same.
 	Span time.Duration
 
 	// Buckets is the number of parts of Span, 2 to 1,000. Zero is 10.

@@ -11,7 +11,9 @@ import (
 type Counts struct {
 	// Results, Failures and Slow are those in the window, without those that
 	// have left it. They are 0 where there is no window, and in other states
-	// than closed and disabled.
+	// than closed and disabled. In a window of time with very many results they
+	// have been halved (see [Window].Span): their shares are right then, and their
+	// numbers are not.
 	Results, Failures, Slow int
 
 	// Consecutive is the present row of failures, counted up to 2,047.

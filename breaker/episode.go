@@ -48,6 +48,7 @@ const (
 	timedFlag              // a ticket needs the time of its admission
 	booksFlag              // a success changes something even if there is no row
 	judgeFlag              // a success may open: the Config has changed
+	exactFlag              // failures are counted apart from sum as well
 	sharedFlag             // an admission tells the fleet that the breaker is in use
 )
 

@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"iter"
+	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/keyed"
@@ -24,6 +25,7 @@ const OverflowKey = "overflow"
 // one.
 type Group struct {
 	rules   atomic.Pointer[rules]
+	update  sync.Mutex // held while another Config is put in force
 	fleet   *Fleet
 	keys    *keyed.Registry[*Breaker]
 	before  uint64 // evictions of the group whose place it took, and what that left out

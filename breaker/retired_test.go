@@ -1,8 +1,6 @@
 package breaker
 
 import (
-	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,19 +9,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
-
-// waitsIn returns once a goroutine waits in a function of this package for a lock.
-func waitsIn(function string) {
-	buf := make([]byte, 1<<20)
-	for {
-		for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if strings.Contains(stack, "sync.(*Mutex).Lock") && strings.Contains(stack, function+"(") {
-				return
-			}
-		}
-		runtime.Gosched()
-	}
-}
 
 // B13: whoever reads a breaker that its group drops in this moment reads the one
 // that has its key now. (In real time: a goroutine that waits for a lock keeps a
@@ -42,10 +27,10 @@ func TestB13_ABreakerDroppedWhileItIsRead(t *testing.T) {
 
 			a.mu.Lock() // the two queue for it, in this order
 			go g.ForAt("b", later)
-			waitsIn("retire")
+			waitsIn("retire", 1)
 			got := make(chan Totals, 1)
 			go func() { got <- read(a, later.Add(time.Minute)) }()
-			waitsIn(function)
+			waitsIn(function, 1)
 			a.mu.Unlock()
 			select {
 			case totals := <-got:

@@ -1,6 +1,8 @@
 package breaker
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,4 +120,18 @@ func (r *rig) lastReason() Reason { return r.moves[len(r.moves)-1].Reason }
 func (r *rig) update(c Config) {
 	c.Hooks = r.b.now.Load().rules.cfg.Hooks
 	r.b.update(compile(c), r.now)
+}
+
+// waitsIn returns once so many goroutines wait in a function of this package for a
+// lock. It is for real time: such a goroutine keeps a bubble's time from going on.
+func waitsIn(function string, goroutines int) {
+	buf := make([]byte, 1<<20)
+	for n := 0; n != goroutines; runtime.Gosched() {
+		n = 0
+		for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+			if strings.Contains(stack, "sync.(*Mutex).Lock") && strings.Contains(stack, function+"(") {
+				n++
+			}
+		}
+	}
 }

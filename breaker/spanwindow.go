@@ -16,13 +16,29 @@ type spanWindow struct {
 
 	oldest int       // index of the bucket to be dropped next
 	small  [9]uint64 // the ended buckets, if that many do,
-	large  *[]uint64 // or else here
+	more   *spanMore // or else here
+}
+
+// spanMore is what few windows need.
+type spanMore struct {
+	large []uint64 // the ended buckets, nil if they are in small
+
+	// Once counts have been halved, the failures as they were: the rule of that
+	// name is about their number. They are then booked with the lock held.
+	exact *exactFailures
+}
+
+// exactFailures are the failures in a window, by bucket as there.
+type exactFailures struct {
+	ended   []uint64
+	current uint64
 }
 
 // spanLayout says where sum and the buckets hold the counts: the results above
 // the failures above the slow calls. When half the room for results is used up,
 // which is for 67 million, or for 131,072 with a look at slow calls, all counts
-// are halved, which leaves the rates as they are.
+// are halved, which leaves the rates as they are; see spanWindow.exact for the
+// failures.
 type spanLayout struct {
 	total, failed, slow uint64 // one of each
 	bad                 uint64 // mask of failures and slow calls
@@ -70,17 +86,23 @@ func newSpanWindow(r *rules, now mono.Instant) *spanWindow {
 	w := &spanWindow{}
 	w.end.Store(int64(now.Add(r.bucketTime)))
 	if n := r.buckets - 1; n != len(w.small) {
-		large := make([]uint64, n)
-		w.large = &large
+		w.more = &spanMore{large: make([]uint64, n)}
 	}
 	return w
 }
 
 func (w *spanWindow) ended() []uint64 {
-	if w.large != nil {
-		return *w.large
+	if w.more != nil && w.more.large != nil {
+		return w.more.large
 	}
 	return w.small[:]
+}
+
+func (w *spanWindow) exact() *exactFailures {
+	if w.more == nil {
+		return nil
+	}
+	return w.more.exact
 }
 
 // over reports whether the current bucket has ended at now.
@@ -120,23 +142,48 @@ func (w *spanWindow) turned(before uint64, r *rules, now mono.Instant) {
 	ended := w.ended()
 	if steps > int64(len(ended)) {
 		clear(ended)
+		if w.more != nil {
+			w.more.exact = nil
+		}
 	} else {
 		current := before & spanMask
 		for _, c := range ended {
 			current -= c
 		}
+		exact := w.exact()
 		for i := range int(steps) {
-			ended[(w.oldest+i)%len(ended)] = 0
+			at := (w.oldest + i) % len(ended)
+			ended[at] = 0
+			if exact != nil {
+				exact.ended[at] = 0
+			}
 		}
 		ended[w.oldest] = current
+		if exact != nil {
+			exact.ended[w.oldest], exact.current = exact.current, 0
+		}
 		w.oldest = (w.oldest + int(steps)) % len(ended)
 	}
 	w.end.Add(steps * int64(r.bucketTime))
 }
 
-// halve halves every count; Breaker.mu is held.
-func (w *spanWindow) halve(sum *atomic.Uint64, l *spanLayout) {
-	ended := w.ended()
+// halve halves every count; Breaker.mu is held. If the number of failures matters
+// it is kept apart from then on.
+func (ep *episode) halve() {
+	w, r := ep.spans, ep.rules
+	l, ended := &r.span, w.ended()
+	var apart *exactFailures
+	if r.failures > 0 && w.exact() == nil {
+		apart = &exactFailures{ended: make([]uint64, len(ended))}
+		for i, c := range ended {
+			_, apart.ended[i], _ = r.spanTally(c)
+		}
+		if w.more == nil {
+			w.more = &spanMore{}
+		}
+		w.more.exact = apart
+		ep.flags.Or(exactFlag) // before sum changes: who sees that sees this too
+	}
 	var before, after uint64
 	for i, c := range ended {
 		before += c
@@ -144,10 +191,31 @@ func (w *spanWindow) halve(sum *atomic.Uint64, l *spanLayout) {
 		after += ended[i]
 	}
 	for {
-		v := sum.Load()
+		v := ep.sum.Load()
 		current := v&spanMask - before
-		if sum.CompareAndSwap(v, v&^spanMask|(after+l.half(current))) {
+		if apart != nil { // with failures that have ended meanwhile
+			_, apart.current, _ = r.spanTally(current)
+		}
+		if ep.sum.CompareAndSwap(v, v&^spanMask|(after+l.half(current))) {
 			return
 		}
 	}
+}
+
+// failures returns how many failures there are in the window at now, and whether
+// that is kept apart from sum; Breaker.mu is held.
+func (w *spanWindow) failures(r *rules, now mono.Instant) (n uint64, apart bool) {
+	exact := w.exact()
+	if exact == nil {
+		return 0, false
+	}
+	steps, _ := w.expired(r, now)
+	size := int64(len(exact.ended))
+	for i := steps; i < size; i++ {
+		n += exact.ended[(int64(w.oldest)+i)%size]
+	}
+	if steps <= size {
+		n += exact.current
+	}
+	return n, true
 }

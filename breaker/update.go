@@ -38,6 +38,8 @@ func (g *Group) Update(c Config) error {
 // to be called once the lock is released. c must have no faults.
 func (g *Group) Apply(c Config) (tell func()) {
 	r := g.fleet.compile(c)
+	g.update.Lock() // of two at once, one is in force in the end, and everywhere
+	defer g.update.Unlock()
 	g.rules.Store(r) // a breaker made from here on has it
 	var touched []*Breaker
 	for key, b := range g.All() {
@@ -110,6 +112,7 @@ func (ep *episode) resume(r *rules, now mono.Instant) *episode {
 	sum := ep.sum.Or(dead) &^ dead
 	if ep.rules.sameWindow(r) {
 		next.spans, next.last = ep.spans, ep.last
+		next.flags.Or(ep.flags.Load() & exactFlag)
 		next.sum.Store(sum)
 		if next.judge(sum) != 0 {
 			next.flags.Or(judgeFlag)

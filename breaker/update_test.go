@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -202,4 +203,27 @@ func TestB10_WhatAShadowWouldHaveDoneIsCountedApart(t *testing.T) {
 	did.RefusedOpen++
 	require.Equal(t, Totals{Actions: did, Shadow: would}, r.counts().Totals)
 	require.False(t, r.moves[0].Shadow)
+}
+
+// C2: of two updates of a group at once, one is in force in the end, for all its
+// breakers and those to come. (In real time; see waitsIn.)
+func TestC2_TwoUpdatesOfAGroupAtOnce(t *testing.T) {
+	g := newGroup(t, Config{}, 0)
+	for i := range 10 {
+		g.For(fmt.Sprint(i))
+	}
+	b := g.For("held")
+	b.mu.Lock()
+	var all sync.WaitGroup
+	for n, failures := range []int{5, 7} {
+		all.Go(func() { require.NoError(t, g.Update(Config{Failures: failures})) })
+		waitsIn("(*Group).Apply", n+1)
+	}
+	require.EqualValues(t, 5, g.rules.Load().failures, "the second waits for the first")
+	b.mu.Unlock()
+	all.Wait()
+	for key, b := range g.All() {
+		require.Equal(t, 7, b.Inspect().Config.Failures, key)
+	}
+	require.Equal(t, 7, g.For("new").Inspect().Config.Failures)
 }

@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/holdfast-go/holdfast/breaker"
@@ -268,7 +267,7 @@ func (c *Call) pick(ctx context.Context, a *Attempt) {
 	}
 	told := false
 	defer c.giveUpUnless(ctx, a, &told)
-	a.hop.pick.TakeAt(set, w.instance, cmp.Or(c.limits.Attempt, c.limits.Total), mono.Now())
+	a.hop.pick.TakeAt(set, w.instance, c.limits.Attempt, mono.Now())
 	told = true
 	w.instance = a.hop.pick.Index()
 }

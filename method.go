@@ -100,8 +100,15 @@ func pick[P any, PP interface {
 func (m *Method) check() check.Faults {
 	var faults check.Faults
 	limits, config := m.timeout.policy, m.breaker.policy
-	if limits == nil || config == nil {
+	if config == nil {
 		return nil
+	}
+	if limits == nil || limits.Attempt == 0 {
+		if most := (breaker.Config{}).WithDefaults().ProbeTimeout; config.ProbeTimeout == 0 && config.ProbeLatency > most {
+			faults.Add("Breaker.ProbeLatency", config.ProbeLatency, "from %s, must not exceed %v, which ends a probe without ProbeTimeout and Timeout.Attempt",
+				m.breaker.from, most)
+		}
+		return faults
 	}
 	// A window shorter than two attempts cannot hold enough results of a
 	// dependency that answers nothing.
@@ -109,7 +116,7 @@ func (m *Method) check() check.Faults {
 		faults.Add("Breaker.Window.Span", span, "from %s, must be at least twice Timeout.Attempt = %v, from %s",
 			m.breaker.from, limits.Attempt, m.timeout.from)
 	}
-	if latency := config.ProbeLatency; config.ProbeTimeout == 0 && limits.Attempt > 0 && latency > limits.Attempt {
+	if latency := config.ProbeLatency; config.ProbeTimeout == 0 && latency > limits.Attempt {
 		faults.Add("Breaker.ProbeLatency", latency, "from %s, must not exceed Timeout.Attempt = %v, from %s, which ends the probe",
 			m.breaker.from, limits.Attempt, m.timeout.from)
 	}

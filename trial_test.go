@@ -18,43 +18,36 @@ import (
 // F7: an instance on trial has as long as the policy gives an attempt: one that is
 // well and takes 15 s to answer comes back.
 func TestF7_ATrialHasTheTimeOfAnAttempt(t *testing.T) {
-	for name, limits := range map[string]*timeout.Limits{
-		"Attempt": {Attempt: 30 * time.Second},
-		"Total":   {Total: time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				k := newKit(t, holdfast.Policy{Retry: retry.Off(), Timeout: limits, Breaker: breaker.Off()})
-				back := ""
-				set, err := outlier.New(outlier.Config{
-					MinCalls: 1, Time: time.Second, Returned: func(name string) { back = name },
-				}, "good", "slow")
-				require.NoError(t, err)
-				u, err := k.Upstreams("test", holdfast.Upstream{Name: "S", Instances: set})
-				require.NoError(t, err)
-				b, err := k.Bind(namesAsTheyAre)
-				require.NoError(t, err)
-				slow := 0
-				for slow < 2 {
-					var c holdfast.Call
-					ctx, err := c.Begin(t.Context(), b.Table().Default(), call.Info{Method: "m", Safety: call.ReadOnly}, holdfast.Terms{Upstreams: u})
-					require.NoError(t, err)
-					_, _ = c.Run(ctx, func(context.Context, int) call.Result {
-						switch {
-						case c.Instance() == 0:
-							return up
-						case slow == 0:
-							slow++
-							return fault
-						}
-						slow++
-						time.Sleep(15 * time.Second)
-						return up
-					})
-					time.Sleep(100 * time.Millisecond)
+	inBubble(t, func(t *testing.T) {
+		k := newKit(t, holdfast.Policy{Retry: retry.Off(), Timeout: &timeout.Limits{Attempt: 30 * time.Second}, Breaker: breaker.Off()})
+		back := ""
+		set, err := outlier.New(outlier.Config{
+			MinCalls: 1, Time: time.Second, Returned: func(name string) { back = name },
+		}, "good", "slow")
+		require.NoError(t, err)
+		u, err := k.Upstreams("test", holdfast.Upstream{Name: "S", Instances: set})
+		require.NoError(t, err)
+		b, err := k.Bind(namesAsTheyAre)
+		require.NoError(t, err)
+		slow := 0
+		for slow < 2 {
+			var c holdfast.Call
+			ctx, err := c.Begin(t.Context(), b.Table().Default(), call.Info{Method: "m", Safety: call.ReadOnly}, holdfast.Terms{Upstreams: u})
+			require.NoError(t, err)
+			_, _ = c.Run(ctx, func(context.Context, int) call.Result {
+				switch {
+				case c.Instance() == 0:
+					return up
+				case slow == 0:
+					slow++
+					return fault
 				}
-				require.Equal(t, "slow", back)
+				slow++
+				time.Sleep(15 * time.Second)
+				return up
 			})
-		})
-	}
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, "slow", back)
+	})
 }

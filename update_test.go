@@ -516,6 +516,17 @@ func TestT5_AProbesLatencyFitsItsAttempt(t *testing.T) {
 	k := newKit(t, p)
 	p.Breaker.ProbeTimeout = 0
 	require.Error(t, k.Update(holdfast.Config{Default: p}))
+
+	// The 10 s of a breaker on its own are none of a kit's that has an Attempt.
+	p = quick()
+	p.Breaker.ProbeLatency, p.Breaker.Window = 20*time.Second, breaker.Window{Span: 3 * time.Minute}
+	p.Timeout = &timeout.Limits{Attempt: time.Minute}
+	newKit(t, p)
+	for _, none := range []*timeout.Limits{timeout.Off(), {Total: time.Hour}} {
+		p.Timeout = none
+		_, err = holdfast.New(holdfast.Config{Default: p})
+		require.EqualError(t, err, "holdfast: Breaker.ProbeLatency = 20s: from Default, must not exceed 10s, which ends a probe without ProbeTimeout and Timeout.Attempt")
+	}
 }
 
 func TestExplainFollowsAnUpdate(t *testing.T) {

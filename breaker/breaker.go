@@ -57,11 +57,7 @@ func New(name string, c Config) (*Breaker, error) {
 // come out the same each time. The jitter is made of what draw returns, at least
 // 0 and less than 1; it is called with a lock held.
 func NewAt(name string, c Config, now mono.Instant, draw func() float64) (*Breaker, error) {
-	faults := c.Check()
-	if c.IsOff() {
-		faults.Add("Config", nil, "is switched off; there is no breaker to make")
-	}
-	if err := faults.Err("breaker"); err != nil {
+	if err := c.faults("there is no breaker to make").Err("breaker"); err != nil {
 		return nil, err
 	}
 	r := compile(c)

@@ -18,7 +18,8 @@ const (
 )
 
 // Check returns every fault of the configuration, each named by its field. A
-// Config from Off has none.
+// Config from Off has none. Where ProbeTimeout is zero, ProbeLatency is held against
+// it only by those who make a breaker.
 func (c Config) Check() check.Faults {
 	var fs check.Faults
 	if c.off {
@@ -112,11 +113,33 @@ func (c Config) checkProbes(fs *check.Faults) {
 	}
 	checkTime(fs, "ProbeTimeout", c.ProbeTimeout)
 	checkTime(fs, "ProbeLatency", c.ProbeLatency)
+	if c.ProbeTimeout > 0 {
+		c.checkLatency(fs)
+	}
+}
+
+// checkLatency checks ProbeLatency against the end of a probe. Without a
+// ProbeTimeout of its own that is a matter of who makes the breaker: a kit fills it
+// in.
+func (c Config) checkLatency(fs *check.Faults) {
 	limit := c.ProbeTimeout
 	def(&limit, defaultProbeTimeout)
-	if c.ProbeLatency > 0 && limit > 0 && c.ProbeLatency > limit {
+	if limit > 0 && c.ProbeLatency > limit {
 		fs.Add("ProbeLatency", c.ProbeLatency, "must not exceed ProbeTimeout = %v, which ends the probe", limit)
 	}
+}
+
+// faults returns all that keeps c from being put in force; off is what to say if it
+// is from Off.
+func (c Config) faults(off string) check.Faults {
+	fs := c.Check()
+	switch {
+	case c.off:
+		fs.Add("Config", nil, "is switched off; %s", off)
+	case c.ProbeTimeout == 0:
+		c.checkLatency(&fs)
+	}
+	return fs
 }
 
 func checkRate(fs *check.Faults, field string, r float64) {

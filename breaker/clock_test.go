@@ -44,3 +44,20 @@ func TestABreakerOfItsCallersClock(t *testing.T) {
 	_, err = NewAt("b", Config{FailureRate: 2}, 0, nil)
 	require.ErrorContains(t, err, "FailureRate = 2")
 }
+
+// What NewAt was given draws the jitter after an update too.
+func TestTheCallersChanceOutlivesAnUpdate(t *testing.T) {
+	c := Config{Consecutive: 1, Cooldown: time.Second, Jitter: 0.5}
+	cooldown := func(b *Breaker) time.Duration {
+		b.Reset()
+		call(t, b, Failure)
+		return b.Inspect().Cooldown
+	}
+	b, err := NewAt("b", c, mono.Now(), func() float64 { return 0 })
+	require.NoError(t, err)
+	for range 3 {
+		require.Equal(t, time.Second/2, cooldown(b))
+		c.ProbeSuccesses++
+		require.NoError(t, b.Update(c))
+	}
+}

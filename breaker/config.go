@@ -77,7 +77,7 @@ type Config struct {
 
 	// ProbeTimeout is the length of a probe's lease: an attempt that is not
 	// answered within it has failed. It is also the limit of that attempt.
-	// Zero is 10 s.
+	// Zero is 10 s; in a kit it is Timeout.Attempt, or 10 s without one.
 	ProbeTimeout time.Duration
 
 	// ProbeLatency makes a successful probe a failed one if it takes longer
@@ -201,8 +201,8 @@ func Off() *Config { return &Config{off: true} }
 // IsOff reports whether c comes from Off.
 func (c *Config) IsOff() bool { return c != nil && c.off }
 
-// WithDefaults returns c with every zero field filled in, for those who tell what is
-// in force. It is no Config to go on with: no jitter is 0 in it.
+// WithDefaults returns c with every zero field filled in. A breaker made of it is
+// the same.
 func (c Config) WithDefaults() Config { return c.withDefaults() }
 
 // withDefaults returns c with every zero field filled.
@@ -231,9 +231,6 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxCooldown, times(c.Cooldown, defaultMaxFactor))
 	def(&c.CooldownFactor, defaultFactor)
 	def(&c.Jitter, defaultJitter)
-	if c.Jitter == NoJitter {
-		c.Jitter = 0
-	}
 	def(&c.Probes, defaultProbes)
 	if c.ProbeRate == 0 {
 		def(&c.ProbeSuccesses, defaultSuccesses)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func TestC1_DefaultsAreFilled(t *testing.T) {
@@ -22,7 +23,7 @@ func TestC1_DefaultsAreFilled(t *testing.T) {
 		}},
 		"a rule that needs no window": {Config{Consecutive: 5, Cooldown: time.Second, Jitter: NoJitter}, Config{
 			Consecutive: 5, MinCalls: 10,
-			Cooldown: time.Second, MaxCooldown: 6 * time.Second, CooldownFactor: 2,
+			Cooldown: time.Second, MaxCooldown: 6 * time.Second, CooldownFactor: 2, Jitter: NoJitter,
 			Probes: 1, ProbeSuccesses: 3, ProbeTimeout: 10 * time.Second,
 		}},
 		"parts": {Config{SlowCall: time.Second, Stall: Stall{After: time.Second}, RampUp: time.Second, ProbeRate: 0.5, Probes: 4}, Config{
@@ -38,6 +39,7 @@ func TestC1_DefaultsAreFilled(t *testing.T) {
 		})
 	}
 	require.Equal(t, time.Duration(math.MaxInt64), Config{Cooldown: math.MaxInt64 / 2}.withDefaults().MaxCooldown)
+	require.Equal(t, time.Hour, compile(Config{Cooldown: time.Hour, Jitter: NoJitter}).cooldown(1, -0.9, 0))
 }
 
 // Where the case refuses a zero, C1 holds: in code a zero is the default.
@@ -90,7 +92,7 @@ func TestD091_EveryContradictionIsNamed(t *testing.T) {
 		{Config{ProbeRate: 1.1}, "ProbeRate", ""},
 		{Config{ProbeTimeout: -1}, "ProbeTimeout", ""},
 		{Config{ProbeLatency: -1}, "ProbeLatency", ""},
-		{Config{ProbeLatency: 11 * time.Second}, "ProbeLatency", "must not exceed ProbeTimeout = 10s"},
+		{Config{ProbeLatency: 11 * time.Second, ProbeTimeout: 10 * time.Second}, "ProbeLatency", "must not exceed ProbeTimeout = 10s"},
 		{Config{RampUp: -1}, "RampUp", ""},
 		{Config{RampUp: 1, RampFrom: 1}, "RampFrom", ""},
 		{Config{RampUp: 1, RampFrom: nan}, "RampFrom", ""},
@@ -106,13 +108,22 @@ func TestD091_EveryContradictionIsNamed(t *testing.T) {
 		_, err = NewGroup(tc.c, 0)
 		require.Error(t, err)
 	}
+	// The default of ProbeTimeout is a kit's affair, or else of who makes the breaker.
+	late := Config{ProbeLatency: 11 * time.Second}
+	require.Empty(t, late.Check())
+	_, err := New("x", late)
+	require.ErrorContains(t, err, "breaker: ProbeLatency = 11s: must not exceed ProbeTimeout = 10s")
+	_, err = NewGroup(late, 0)
+	require.ErrorContains(t, err, "ProbeLatency = 11s")
+	require.ErrorContains(t, newGroup(t, Config{}, 0).Update(late), "ProbeLatency = 11s")
+	require.ErrorContains(t, newGroup(t, Config{}, 0).For("x").Update(late), "ProbeLatency = 11s")
 	// One at a time with three in a row is valid, and so is everything unset.
 	for _, c := range []Config{{}, {Probes: 1, ProbeSuccesses: 3}, {CooldownFactor: 1, Jitter: NoJitter}} {
 		require.Empty(t, c.Check())
 	}
 	faults := Config{FailureRate: 2, Cooldown: -1, Probes: -1}.Check()
 	require.Len(t, faults, 3)
-	_, err := NewGroup(Config{}, -1)
+	_, err = NewGroup(Config{}, -1)
 	require.ErrorContains(t, err, "maxKeys = -1")
 }
 
@@ -151,4 +162,18 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "forced_open", CauseForced.String())
 	require.Equal(t, "two_level", TwoLevel.String())
 	require.Equal(t, "neutral", ProbeNeutral.String())
+}
+
+// What a breaker tells of its Config can be put in force, and is the same.
+func TestC1_TheConfigInForceIsAConfig(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c, _ := drawConfig(t)
+		b, err := New("db", c)
+		require.NoError(t, err)
+		told := b.Inspect().Config
+		require.NoError(t, b.Update(told))
+		require.Equal(t, told, b.Inspect().Config)
+		require.Equal(t, told, told.WithDefaults())
+		require.Equal(t, c.Jitter == NoJitter, told.Jitter == NoJitter)
+	})
 }

@@ -132,7 +132,9 @@ func (f *Fleet) BreakerAt(name string, c Config, now mono.Instant, draw func() f
 // compile makes rules for the breakers of f, which may be nil.
 func (f *Fleet) compile(c Config) *rules {
 	r := compile(c)
-	r.home = f
+	if r.home = f; f != nil {
+		r.draw = f.chance
+	}
 	if !c.LocalOnly && !c.Shadow {
 		r.fleet = f
 	}
@@ -214,6 +216,13 @@ func (f *Fleet) lostData() {
 	clear(f.over)
 	f.mu.Unlock()
 	f.wake()
+}
+
+// chance draws from what the fleet was given.
+func (f *Fleet) chance() float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.draw()
 }
 
 func (f *Fleet) token() string {

@@ -33,6 +33,13 @@ func TestAFleetOfItsCallersChance(t *testing.T) {
 		synctest.Wait()
 		require.Positive(t, pauses)
 
+		g, err := f.Group(c, 0)
+		require.NoError(t, err)
+		ticket, err = g.For("b2").Allow()
+		require.NoError(t, err)
+		ticket.Done(breaker.Outcome{Verdict: breaker.Failure})
+		require.Equal(t, 500*time.Millisecond, g.For("b2").Inspect().Cooldown, "of a group as well")
+
 		_, err = breaker.JoinAt(breaker.Sharing{}, mono.Now(), nil)
 		require.ErrorContains(t, err, "Store")
 		_, err = f.BreakerAt("b", breaker.Config{FailureRate: 2}, mono.Now(), nil)

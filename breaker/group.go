@@ -39,10 +39,7 @@ type Group struct {
 func NewGroup(c Config, maxKeys int) (*Group, error) { return makeGroup(c, maxKeys, nil) }
 
 func makeGroup(c Config, maxKeys int, f *Fleet) (*Group, error) {
-	faults := c.Check()
-	if c.IsOff() {
-		faults.Add("Config", nil, "is switched off; there are no breakers to make")
-	}
+	faults := c.faults("there are no breakers to make")
 	if maxKeys < 0 {
 		faults.Add("maxKeys", maxKeys, "must not be negative; zero is %d", DefaultMaxKeys)
 	}

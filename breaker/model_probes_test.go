@@ -125,6 +125,9 @@ func modelCooldown(c *Config, nth int, spread float64) time.Duration {
 		d *= c.CooldownFactor
 		d = min(d, float64(c.MaxCooldown))
 	}
+	if c.Jitter == NoJitter {
+		spread = 0
+	}
 	return time.Duration(d*(1+c.Jitter*spread) + 0.5)
 }
 

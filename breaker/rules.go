@@ -112,7 +112,7 @@ func (r *rules) verdict(total, failed, slow uint64) Reason {
 //
 //	min(Cooldown x CooldownFactor^(nth-1), MaxCooldown) x (1 + Jitter x spread)
 //
-// with spread within [-1, 1), lengthened by what the dependency asked for, that
+// with spread within [-1, 1), NoJitter as 0, lengthened by what the dependency asked for, that
 // at most to MaxCooldown.
 func (r *rules) cooldown(nth int, spread float64, asked time.Duration) time.Duration {
 	c := &r.cfg
@@ -123,7 +123,9 @@ func (r *rules) cooldown(nth int, spread float64, asked time.Duration) time.Dura
 		}
 	}
 	d = min(d, most)
-	d *= 1 + c.Jitter*spread
+	if c.Jitter != NoJitter {
+		d *= 1 + c.Jitter*spread
+	}
 	whole := time.Duration(math.MaxInt64 / 4) // 73 years, so that adding it to an instant cannot overflow
 	if d < float64(whole) {
 		whole = time.Duration(math.Round(d))

@@ -9,24 +9,19 @@ import "github.com/holdfast-go/holdfast/internal/mono"
 // Config they began with. If c has faults it returns an error that names them,
 // and the old Config stays.
 func (b *Breaker) Update(c Config) error {
-	faults := c.Check()
-	if c.IsOff() {
-		faults.Add("Config", nil, "is switched off; drop the breaker instead")
-	}
-	if err := faults.Err("breaker"); err != nil {
+	if err := c.faults("drop the breaker instead").Err("breaker"); err != nil {
 		return err
 	}
-	b.update(b.now.Load().rules.home.compile(c), mono.Now())
+	old := b.now.Load().rules
+	r := old.home.compile(c)
+	r.draw = old.draw
+	b.update(r, mono.Now())
 	return nil
 }
 
 // Update is Breaker.Update for all breakers of the group, present and to come.
 func (g *Group) Update(c Config) error {
-	faults := c.Check()
-	if c.IsOff() {
-		faults.Add("Config", nil, "is switched off; drop the group instead")
-	}
-	if err := faults.Err("breaker"); err != nil {
+	if err := c.faults("drop the group instead").Err("breaker"); err != nil {
 		return err
 	}
 	g.Apply(c)()

@@ -29,8 +29,8 @@ type Config struct {
 	MaxTime time.Duration
 
 	// TrialTimeout is how long a trial may be unanswered before it has failed; the
-	// call itself may go on. Zero is what the policy of the call on trial allows an
-	// attempt (Timeout.Attempt, or else Total), or 10 s without a limit.
+	// call itself may go on. Zero is the limit that the policy of the call on trial
+	// sets for an attempt (Timeout.Attempt), or 10 s without one.
 	TrialTimeout time.Duration
 
 	// MaxEjected is the number of instances that may be left out at the same time.

@@ -2,10 +2,10 @@ package holdfast
 
 import (
 	"errors"
-	"strconv"
 
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/internal/enum"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
 )
@@ -54,10 +54,7 @@ var causeNames = [causes]string{
 
 // String returns the cause in lower snake case, as metrics show it.
 func (c Cause) String() string {
-	if int(c) >= causes {
-		return "cause(" + strconv.Itoa(int(c)) + ")"
-	}
-	return causeNames[c]
+	return enum.Name(causeNames[:], c, "cause")
 }
 
 // Causes returns all causes.

@@ -178,7 +178,8 @@ func (m *Method) waits(reach wire.Waits) []Wait {
 		ws = append(ws, Wait{reach.Rest, rest})
 	}
 	if b := m.breaker.policy; b != nil && b.ProbeTimeout > 0 {
-		ws = append(ws, Wait{"a probe of a half-open breaker", fmt.Sprintf("Breaker.ProbeTimeout %v, from %s", b.ProbeTimeout, m.breaker.from)})
+		limit := fmt.Sprintf("Breaker.ProbeTimeout %v, from %s", b.ProbeTimeout, m.breaker.from)
+		ws = append(ws, Wait{"a probe of a half-open breaker", limit})
 	}
 	if b := m.bulkhead.policy; b != nil && b.Queue > 0 {
 		queue := attempt

@@ -26,7 +26,9 @@ func (c *Call) mayAdd() bool { return c.attempts < c.retry.WithDefaults().MaxAtt
 // attempt, it lets several race. begin prepares the n-th attempt of the call on
 // the caller's goroutine, and returns what makes it, on any goroutine, and what
 // is called, on the caller's, if the attempt has won.
-func (c *Call) RunHedged(ctx context.Context, begin func(n int) (attempt func(context.Context, int) call.Result, won func())) (answer any, err error) {
+func (c *Call) RunHedged(
+	ctx context.Context, begin func(n int) (attempt func(context.Context, int) call.Result, won func()),
+) (answer any, err error) {
 	lanes := func(n int) Lane {
 		l := &runLane{call: c, caller: ctx, n: n}
 		l.make, l.won = begin(n)

@@ -105,8 +105,8 @@ func (m *Method) check() check.Faults {
 	}
 	if limits == nil || limits.Attempt == 0 {
 		if most := (breaker.Config{}).WithDefaults().ProbeTimeout; config.ProbeTimeout == 0 && config.ProbeLatency > most {
-			faults.Add("Breaker.ProbeLatency", config.ProbeLatency, "from %s, must not exceed %v, which ends a probe without ProbeTimeout and Timeout.Attempt",
-				m.breaker.from, most)
+			faults.Add("Breaker.ProbeLatency", config.ProbeLatency,
+				"from %s, must not exceed %v, which ends a probe without ProbeTimeout and Timeout.Attempt", m.breaker.from, most)
 		}
 		return faults
 	}

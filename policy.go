@@ -61,7 +61,7 @@ type Config struct {
 	// processes that use the same Store and the same Space, which is Name if it
 	// is empty. New waits for the store for a moment to learn what is open, and
 	// goes on without it if it does not answer. A policy's Breaker.LocalOnly
-	// keeps its breakers out of it. Nil is: this process is by itself.
+	// keeps its breakers out of it. Nil means that this process is by itself.
 	Shared *breaker.Sharing
 
 	// Hooks are told of what the calls do. Kit.Attach adds others.

@@ -32,7 +32,7 @@ func (e *CallEnd) OfWrite(sentBefore bool) error {
 	return ofWrite(e.Info.Safety, &e.Result, sentBefore, e.Err)
 }
 
-// ofWrite says in an error of the kit's own what it means for a call that may
+// ofWrite says in one of the kit's own errors what it means for a call that may
 // change something. What others said comes back as it is.
 func ofWrite(safety call.Safety, last *call.Result, sentBefore bool, err error) error {
 	if safety == call.ReadOnly {

@@ -127,7 +127,7 @@ func (b *Breaker) bookSpan(ep *episode, end result, now mono.Instant) bool {
 	return b.bookLocked(ep, end, count, now)
 }
 
-// bookCall is book for a window of the last so many results.
+// bookCall is book for a window of the last N results.
 func (b *Breaker) bookCall(ep *episode, end result, now mono.Instant) bool {
 	for r := ep.rules; !end.failed && !end.slow && ep.flags.Load()&judgeFlag == 0; {
 		v := ep.sum.Load()

@@ -2,6 +2,8 @@ package breaker
 
 import (
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/enum"
 )
 
 // Config says when a breaker opens, how long it stays open and how it comes
@@ -26,16 +28,16 @@ type Config struct {
 	// such rule, or 0.5 if no other rule is set.
 	FailureRate float64
 
-	// Failures opens at so many failures within the window, whatever the
+	// Failures opens at this many failures within the window, whatever the
 	// successes, at most 30,000. Zero is no such rule.
 	Failures int
 
-	// Consecutive opens at so many failures in a row, at most 2,000. Zero is no
+	// Consecutive opens at this many failures in a row, at most 2,000. Zero is no
 	// such rule.
 	Consecutive int
 
 	// SlowCall makes an attempt slow that takes longer than this to be
-	// answered. Zero is: none is slow.
+	// answered. Zero means that none is slow.
 	SlowCall time.Duration
 
 	// SlowRate is the share of slow attempts, 0 < r <= 1, that opens. Zero is
@@ -81,7 +83,7 @@ type Config struct {
 	ProbeTimeout time.Duration
 
 	// ProbeLatency makes a successful probe a failed one if it takes longer
-	// than this to be answered. Zero is: none does.
+	// than this to be answered. Zero means that none does.
 	ProbeLatency time.Duration
 
 	// RampUp is how long after a recovery only a growing share of the calls is
@@ -172,7 +174,7 @@ const (
 var scopeNames = []string{"per_target", "per_method", "two_level"}
 
 // String returns the scope in lower snake case.
-func (s Scope) String() string { return name(scopeNames, s, "scope") }
+func (s Scope) String() string { return enum.Name(scopeNames, s, "scope") }
 
 // NoJitter, as Config.Jitter, makes every cooldown exact.
 const NoJitter = -1

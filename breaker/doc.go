@@ -1,5 +1,5 @@
-// Package breaker cuts a dependency off that does not do its work, and lets it
-// back in by a few attempts first.
+// Package breaker cuts off a dependency that does not do its work, and lets it back
+// in by a few attempts first.
 //
 // A [Breaker] is asked before every attempt and told how it ended:
 //
@@ -16,16 +16,17 @@
 // failures and of slow attempts, a number of failures, failures in a row, and
 // silence. Open, it refuses until the cooldown is over. Then it is half-open:
 // at most Probes attempts are in flight, each a lease that runs out by itself;
-// so many successes in a row close, one failure opens for longer. After a
+// ProbeSuccesses in a row close, one failure opens for longer. After a
 // recovery it may admit a growing share only.
 //
 // A ticket belongs to the state that gave it out. Whatever ends later than that
 // state is nothing: a late success does not close, a late failure does not open
 // again, and neither frees a slot that it does not hold.
 //
-// There is no goroutine and no timer, but those of a [Fleet]. What time has brought about is found by
-// the next call, and is dated at the moment at which it came about; reading a
-// breaker changes nothing and tells what the next call would find.
+// There is no goroutine and no timer, other than those of a [Fleet]. What time has
+// brought about is found by the next call, and is dated at the moment at which it
+// came about; reading a breaker changes nothing and tells what the next call would
+// find.
 //
 // # Exactness
 //
@@ -33,7 +34,7 @@
 // thing at a time. A result and the change of state it causes are one step: no
 // call is admitted after a result that opened. The lock is taken for changes of
 // state, for probes, by the first result of each bucket of a time window, and in
-// a window of the last so many results by a failure, a slow call, and one
+// a window of the last N results by a failure, a slow call, and one
 // success in a window's length; the other successes of a closed breaker and the
 // refusals of an open one take none. Silence alone is judged from counts that
 // are read one after the other.
@@ -78,7 +79,7 @@
 // # What it costs
 //
 // Nothing is allocated but for a change of state. With failures in a row or a
-// window of the last so many results as the only rules, an attempt that
+// window of the last N results as the only rules, an attempt that
 // succeeds writes to no shared memory while there is nothing bad in the window,
 // and does not read the clock.
 package breaker

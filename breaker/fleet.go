@@ -87,7 +87,8 @@ func (f *Fleet) Is(s Sharing) bool {
 	}
 	s = s.withDefaults()
 	return s.Store != nil && reflect.TypeOf(s.Store).Comparable() && s.Store == f.set.Store &&
-		s.Space == f.set.Space && s.Worker == f.set.Worker && s.Refresh == f.set.Refresh && s.Timeout == f.set.Timeout && s.Push == f.set.Push
+		s.Space == f.set.Space && s.Worker == f.set.Worker &&
+		s.Refresh == f.set.Refresh && s.Timeout == f.set.Timeout && s.Push == f.set.Push
 }
 
 // Group is [NewGroup] for breakers that share their state. A nil fleet makes a

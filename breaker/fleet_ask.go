@@ -13,7 +13,7 @@ var (
 	errBusy   = errors.New("breaker: too many commands of this worker are under way at the store")
 )
 
-// So many commands may be under way, so that a store that never returns holds so
+// This many commands may be under way, so that a store that never returns holds that
 // many goroutines and no more. Those who ask for a lock leave room for a refresh
 // and for what the store is to be told: that many ask at once does not make it
 // look as if it did not answer.
@@ -22,7 +22,7 @@ const (
 	mostClaims   = 64
 )
 
-// ask has the store do something aside, unless so many commands are under way, and
+// ask has the store do something aside, unless most commands are under way, and
 // waits for it for Timeout at most.
 func ask[T any](f *Fleet, most int32, do func(context.Context) (T, error)) (T, error) {
 	return askFor(f, f.set.Timeout, most, do)

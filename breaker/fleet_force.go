@@ -87,7 +87,7 @@ func (f *Fleet) forceAgain(rec *Record) {
 }
 
 // keepForced has records of forced circuits kept that would expire in the second
-// half of their time. One worker in so many does it.
+// half of their time. One worker in sixteen does it.
 func (f *Fleet) keepForced(now mono.Instant) {
 	f.mu.Lock()
 	var keys []string

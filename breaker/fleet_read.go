@@ -29,7 +29,9 @@ func (f *Fleet) read(within time.Duration) (whole bool) {
 		if left <= 0 {
 			return f.leave(&news)
 		}
-		ch, err := askFor(f, left, mostInFlight, func(ctx context.Context) (Changes, error) { return f.set.Store.Changes(ctx, f.set.Space, after) })
+		ch, err := askFor(f, left, mostInFlight, func(ctx context.Context) (Changes, error) {
+			return f.set.Store.Changes(ctx, f.set.Space, after)
+		})
 		switch {
 		case err != nil && !first && mono.Now().Sub(begin) >= within:
 			return f.leave(&news)

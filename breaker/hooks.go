@@ -1,6 +1,10 @@
 package breaker
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/enum"
+)
 
 // Hooks are called when something happens to a breaker. Each may be nil.
 //
@@ -78,7 +82,7 @@ const (
 var probeNames = []string{"none", "succeeded", "failed", "slow", "expired", "neutral"}
 
 // String returns the outcome in lower snake case.
-func (o ProbeOutcome) String() string { return name(probeNames, o, "probe") }
+func (o ProbeOutcome) String() string { return enum.Name(probeNames, o, "probe") }
 
 // Failed reports whether the probe spoke against the dependency.
 func (o ProbeOutcome) Failed() bool {

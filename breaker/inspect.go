@@ -34,8 +34,8 @@ type Inspection struct {
 
 	// Window is what the window holds, the oldest part first; in other states than
 	// closed and disabled it is empty. A part lasts for PartTime, the last one up
-	// to now; PartTime is 0 if the window is of calls, where a part is so many
-	// results and the last may be short.
+	// to now; PartTime is 0 if the window is of calls, where the parts are of
+	// equally many results and the last may be short.
 	Window   []Part
 	PartTime time.Duration
 

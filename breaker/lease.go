@@ -40,7 +40,7 @@ func (b *Breaker) takeProbe(ep *episode, now mono.Instant) (id uint32, over bool
 func (o *outage) hasRoom(r *rules) bool {
 	n := len(o.leases)
 	if r.cfg.ProbeRate > 0 {
-		n += o.good + o.bad // the rule wants so many results and no more
+		n += o.good + o.bad // the rule wants that many results and no more
 	}
 	return n < r.cfg.Probes
 }
@@ -99,7 +99,7 @@ func (l *lease) expired(r *rules) ProbeOutcome {
 	return r.probeSuccess(l.took)
 }
 
-// probeSuccess is the result of a success that took so long to be answered.
+// probeSuccess is the result of a success that was answered after took.
 func (r *rules) probeSuccess(took time.Duration) ProbeOutcome {
 	if limit := r.cfg.ProbeLatency; limit > 0 && took > limit {
 		return ProbeSlow
@@ -140,7 +140,7 @@ func (o *outage) count(how ProbeOutcome) {
 	}
 }
 
-// decide returns where so many probe results lead: Closed, Open, or HalfOpen if
+// decide returns where these numbers of probe results lead: Closed, Open, or HalfOpen if
 // that is not yet known.
 func (r *rules) decide(good, bad int) State {
 	mayFail := 0

@@ -39,7 +39,7 @@ type rules struct {
 	span       spanLayout    // byTime
 
 	stallShift uint  // a slot of the stall rule is 1<<stallShift ns long
-	stallSlots int64 // an attempt is overdue from so many slots after its own
+	stallSlots int64 // an attempt is overdue from that many slots after its own on
 
 	probesNeeded int // successes that close
 

@@ -19,7 +19,7 @@ type Sharing struct {
 	Space string
 
 	// Worker names this process among the others and must differ from theirs.
-	// Zero is made of the host's name and chance.
+	// Zero is the host's name and random characters.
 	Worker string
 
 	// Refresh is the age at which the local knowledge is read anew, if breakers

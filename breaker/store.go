@@ -26,7 +26,7 @@ type Store interface {
 	// Open opens the circuit of key unless it is open: then the record stays as
 	// it is. Nor does it open one that was closed after o.Known, for what speaks
 	// for opening may be older than that. With a quorum it is noted as a report,
-	// and the circuit opens once so many workers have one that is not over.
+	// and the circuit opens once that many workers have one that is not over.
 	Open(ctx context.Context, space, key string, o Opening) (Record, error)
 
 	// Probe takes the lock of the one probe that key may have, and has got it if

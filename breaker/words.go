@@ -1,8 +1,9 @@
 package breaker
 
 import (
-	"strconv"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/enum"
 )
 
 // State is what a breaker does with the next call.
@@ -30,7 +31,7 @@ const (
 var stateNames = []string{"closed", "open", "half_open", "forced_open", "disabled"}
 
 // String returns the state in lower snake case, as metrics and logs show it.
-func (s State) String() string { return name(stateNames, s, "state") }
+func (s State) String() string { return enum.Name(stateNames, s, "state") }
 
 // Verdict is what the end of an attempt says about the dependency.
 type Verdict uint8
@@ -58,7 +59,7 @@ const (
 var verdictNames = []string{"invalid", "success", "failure", "neutral", "throttled"}
 
 // String returns the verdict in lower snake case.
-func (v Verdict) String() string { return name(verdictNames, v, "verdict") }
+func (v Verdict) String() string { return enum.Name(verdictNames, v, "verdict") }
 
 // Outcome is the end of an attempt.
 type Outcome struct {
@@ -67,7 +68,7 @@ type Outcome struct {
 
 	// RetryAfter is how long the dependency asked to be left alone. If this
 	// outcome opens the breaker it lengthens the cooldown, at most to
-	// MaxCooldown. Zero is: it did not ask.
+	// MaxCooldown. Zero means that it did not ask.
 	RetryAfter time.Duration
 }
 
@@ -126,7 +127,7 @@ var reasonNames = []string{
 }
 
 // String returns the reason in lower snake case.
-func (r Reason) String() string { return name(reasonNames, r, "reason") }
+func (r Reason) String() string { return enum.Name(reasonNames, r, "reason") }
 
 // Cause is why a call was refused.
 type Cause uint8
@@ -151,11 +152,4 @@ const (
 var causeNames = []string{"open", "half_open", "forced_open", "ramp"}
 
 // String returns the cause in lower snake case.
-func (c Cause) String() string { return name(causeNames, c, "cause") }
-
-func name[T ~uint8](names []string, v T, kind string) string {
-	if int(v) < len(names) {
-		return names[v]
-	}
-	return kind + "(" + strconv.Itoa(int(v)) + ")"
-}
+func (c Cause) String() string { return enum.Name(causeNames, c, "cause") }

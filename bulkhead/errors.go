@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strconv"
+
+	"github.com/holdfast-go/holdfast/internal/enum"
 )
 
 // ErrFull is matched by every refusal of a bulkhead. The refused attempt was
@@ -24,14 +26,11 @@ const (
 	ContextEnded
 )
 
-var reasons = [...]string{"", "queue_full", "waited_out", "context_ended"}
+var reasons = []string{"", "queue_full", "waited_out", "context_ended"}
 
 // String returns the reason in lower snake case.
 func (r Reason) String() string {
-	if r == 0 || int(r) >= len(reasons) {
-		return "reason(" + strconv.Itoa(int(r)) + ")"
-	}
-	return reasons[r]
+	return enum.Name(reasons, r, "reason")
 }
 
 // FullError is a refusal. It matches [ErrFull] and, if the context ended the

@@ -1,6 +1,6 @@
 package bulkhead
 
-import "strconv"
+import "github.com/holdfast-go/holdfast/internal/enum"
 
 // Scope says which calls share a bulkhead. It is for whoever keeps bulkheads by
 // key; a [Bulkhead] itself does not look at it.
@@ -25,10 +25,7 @@ var scopeNames = [scopes]string{"per_target", "per_method", "two_level"}
 
 // String returns the scope in lower snake case.
 func (s Scope) String() string {
-	if int(s) >= scopes {
-		return "scope(" + strconv.Itoa(int(s)) + ")"
-	}
-	return scopeNames[s]
+	return enum.Name(scopeNames[:], s, "scope")
 }
 
 // ForMethod returns the config of the bulkhead of one resource or method where c

@@ -47,7 +47,7 @@ func (l *line) remove(w *waiter) {
 }
 
 // enter queues for a permit if that is allowed. A nil error means that the
-// caller has one. It has waited already for so long, which MaxWait covers too.
+// caller has one. It has waited already for the time given, which MaxWait covers too.
 func (b *Bulkhead) enter(ctx context.Context, waited time.Duration) error {
 	if b.queue.Load() == 0 {
 		return b.full

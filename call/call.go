@@ -20,7 +20,7 @@ type Info struct {
 	Resource string
 
 	// Safety is what the wire declares for the method: the HTTP method's
-	// meaning, the idempotency_level of a gRPC descriptor. Zero is: nothing.
+	// meaning, the idempotency_level of a gRPC descriptor. Zero means nothing.
 	Safety Safety
 }
 
@@ -41,8 +41,8 @@ type Result struct {
 	// none (or the gRPC code is OK).
 	Code int
 
-	// RetryAfter is how long the dependency asked to be left alone. Zero is:
-	// it did not ask.
+	// RetryAfter is how long the dependency asked to be left alone. Zero
+	// means that it did not ask.
 	RetryAfter time.Duration
 
 	// Exact says that RetryAfter, be it zero, is the wait before a repeat and not

@@ -51,10 +51,14 @@ var classNames = [classes]string{
 
 // String returns the class in lower snake case, as metrics and logs show it.
 func (c Class) String() string {
-	if !c.Valid() && c != 0 {
-		return "class(" + strconv.Itoa(int(c)) + ")"
+	return name(classNames[:], c, "class")
+}
+
+func name[T ~uint8](names []string, v T, kind string) string {
+	if int(v) < len(names) {
+		return names[v]
 	}
-	return classNames[c]
+	return kind + "(" + strconv.Itoa(int(v)) + ")"
 }
 
 // Valid reports whether c is one of the classes named here.

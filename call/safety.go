@@ -1,7 +1,5 @@
 package call
 
-import "strconv"
-
 // Safety says what repeating a call may do to the dependency's state. The
 // values are ordered: a larger one allows all that a smaller one allows.
 type Safety uint8
@@ -28,10 +26,7 @@ var safetyNames = [safeties]string{"unknown", "unsafe", "idempotent", "read_only
 
 // String returns the safety in lower snake case.
 func (s Safety) String() string {
-	if !s.Valid() {
-		return "safety(" + strconv.Itoa(int(s)) + ")"
-	}
-	return safetyNames[s]
+	return name(safetyNames[:], s, "safety")
 }
 
 // Valid reports whether s is one of the values named here.

@@ -26,7 +26,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Primary, e.Fallback}
 }
 
-// WriteError is the error of the kit's own with which a call ends that may change
+// WriteError is one of the kit's own errors, with which a call ends that may change
 // something: a refusal, or a limit that has passed. Such a call has no fallback:
 // nothing was stored for later, and nothing stands in for the answer. It unwraps
 // to the error, and gRPC sees its status.

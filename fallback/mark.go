@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 )
 
-// The names of the marks that an answer of a fallback's carries: header fields of
+// The names of the marks that a fallback's answer carries: header fields of
 // HTTP, and keys of the response header of gRPC in lower case. Age is in whole
 // seconds (RFC 9111, section 5.1), CacheStatus is as in RFC 9211.
 const (
@@ -29,7 +29,7 @@ func (e Entry) CacheStatus(class call.Class) string {
 // AgeSeconds returns the value of Age.
 func (e Entry) AgeSeconds() string { return strconv.FormatInt(seconds(e.Age), 10) }
 
-// ComputedStatus is the mark of an answer of Policy.Answer's: it is not from the
+// ComputedStatus is the mark of Policy.Answer's answer: it is not from the
 // dependency, and not from the cache.
 func ComputedStatus(class call.Class) string {
 	return cacheName + "; fwd=miss; detail=computed-for-" + class.String()

@@ -106,7 +106,7 @@ func Applies(safety call.Safety, class call.Class) bool {
 	return class == call.Refused || class == call.Throttled || class.Failed()
 }
 
-// Kind is what an answer of a fallback's is.
+// Kind says what a fallback's answer is.
 type Kind uint8
 
 // The kinds. The zero Kind is none.

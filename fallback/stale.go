@@ -37,7 +37,7 @@ type Stale struct {
 	Identity func(ctx context.Context, r Request) string
 
 	// Fresh is the age from which an answer is called stale, if it does not say
-	// so itself. Zero: it is stale at once.
+	// so itself. Zero means at once.
 	Fresh time.Duration
 
 	// MaxStale is the age, from when the dependency was asked for the answer, from
@@ -54,7 +54,7 @@ type Stale struct {
 	StoreTimeout time.Duration
 
 	// StoreFailed is told of each access that failed or took too long. It is
-	// called on any goroutine. Nil: nobody is.
+	// called on any goroutine. Nil means that nobody is.
 	StoreFailed func(error)
 }
 
@@ -83,8 +83,9 @@ var everybody = rand.Text()
 
 // SharedByAll is the Identity of answers that do not depend on who asks. A request
 // with credentials of its own (Authorization, Cookie, an API key, per-RPC
-// credentials) then neither fills the cache nor is answered from it, and the header says nothing else about whose
-// answer it is. An Identity may return it for some requests.
+// credentials) then neither fills the cache nor is answered from it, and the header
+// says nothing else about whose answer it is. An Identity may return it for some
+// requests.
 func SharedByAll(context.Context, Request) string { return everybody }
 
 // Defaults of [Stale].

@@ -19,7 +19,8 @@ import (
 // failed already; writing and deleting happen aside, at most 64 accesses at once
 // for each transport or connection, and further ones are left out; so such a store
 // may miss a copy, or the removal of one, and of two writes at the same time either
-// may be the last. What no longer waits for a store that does not heed its context ends when the store does.
+// may be the last. An access that nobody waits for any more, of a store that does
+// not heed its context, ends when the store does.
 //
 // [memory]: https://pkg.go.dev/github.com/holdfast-go/holdfast/fallback/memory
 type Store interface {
@@ -27,7 +28,7 @@ type Store interface {
 	// or foreign counts as none.
 	Get(ctx context.Context, key string) (value []byte, err error)
 
-	// Set stores a value for so long, in place of an older one.
+	// Set stores a value for ttl, in place of an older one.
 	Set(ctx context.Context, key string, value []byte, ttl time.Duration) error
 
 	// Delete removes a key; one that is not there is no error.

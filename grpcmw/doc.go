@@ -9,7 +9,7 @@
 //
 // # What is protected
 //
-// A unary RPC has all five layers. A limit of the kit's is the deadline that the
+// A unary RPC has all five layers. One of the kit's limits is the deadline that the
 // server is told.
 //
 // A stream has all but the fallback. Attempt bounds the opening of one attempt and

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-// statusError gives an error of the kit's a gRPC status. It unwraps to the error
+// statusError gives one of the kit's errors a gRPC status. It unwraps to the error
 // and has its text.
 type statusError struct {
 	err error

@@ -90,7 +90,7 @@ var (
 
 // rewind makes ready the body of another attempt. It waits until the last one's
 // transport has let go of the body, for behind GetBody there may be one shared
-// file; but no longer than for so long.
+// file; but for patience at most.
 func (u *upload) rewind(ctx context.Context, patience time.Duration) (err error) {
 	if u.empty() || u.spare != nil { // or it was rewound for an upstream that refused
 		return nil

@@ -2,10 +2,10 @@ package retry
 
 import (
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/enum"
 )
 
 // Jitter says how a wait is spread, so that clients that failed together do not
@@ -36,10 +36,7 @@ var jitterNames = [jitters]string{"full", "equal", "decorrelated", "none"}
 
 // String returns the name that policy files use.
 func (j Jitter) String() string {
-	if int(j) >= jitters {
-		return "jitter(" + strconv.Itoa(int(j)) + ")"
-	}
-	return jitterNames[j]
+	return enum.Name(jitterNames[:], j, "jitter")
 }
 
 // Backoff is the wait between attempts: before the n-th repeat it is

@@ -67,7 +67,7 @@ func (f *fill) hold(tokens float64, now mono.Instant) {
 	f.empty.Store(int64(now.Add(-f.worth(tokens))))
 }
 
-// worth returns how long the reserve takes to earn so many tokens.
+// worth returns how long the reserve takes to earn a number of tokens.
 func (f *fill) worth(tokens float64) time.Duration {
 	return time.Duration(math.Round(tokens / f.budget.PerSecond * float64(time.Second)))
 }

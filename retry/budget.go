@@ -11,8 +11,8 @@ import (
 // fund it, so a dependency that fails altogether gets little more load than its
 // callers offer. The zero Budget is the standard one.
 type Budget struct {
-	// Share, at most 1, is what each success earns, in tokens. Zero is 0.2: one attempt in
-	// five may be a repeat.
+	// Share, at most 1, is what each success earns, in tokens. Zero is 0.2: one
+	// attempt in five may be a repeat.
 	Share float64
 
 	// PerSecond is what each second earns, in tokens, so that a target with few

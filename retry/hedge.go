@@ -26,16 +26,16 @@ type Hedge struct {
 	Delay time.Duration
 
 	// Percentile, in (0, 1), makes the delay the latency that this share of the
-	// target's calls that may be hedged stayed below in the last minute: 0.95 hedges the slowest
-	// twentieth. Until there are [HedgeSamples] of them the delay is the least
-	// one. An attempt that a hedge overtook counts with the time it had, one that
-	// failed does not count. Zero is no percentile. In an override, what counts is
-	// whether it has one: the share is that of the method's policy, if that has one,
-	// and else the delay is the least one.
+	// target's calls that may be hedged stayed below in the last minute: 0.95 hedges
+	// the slowest twentieth. Until there are [HedgeSamples] of them the delay is the
+	// least one. An attempt that a hedge overtook counts with the time it had, one
+	// that failed does not count. Zero is no percentile. In an override, what counts
+	// is whether it has one: the share is that of the method's policy, if that has
+	// one, and else the delay is the least one.
 	Percentile float64
 
-	// Extra, at most 100, is how many hedges a call sends at most, each a delay after the one
-	// before. Zero is 1.
+	// Extra, at most 100, is how many hedges a call sends at most, each a delay
+	// after the one before. Zero is 1.
 	Extra int
 }
 
@@ -88,7 +88,8 @@ func (p Policy) checkHedge() check.Faults {
 	faults := p.Hedge.Check()
 	f := p.WithDefaults()
 	if faults == nil && f.MaxAttempts > 0 && f.Hedge.Extra >= f.MaxAttempts {
-		faults.Add("Extra", f.Hedge.Extra, "needs MaxAttempts of at least %d, which is %d: they count hedges too", f.Hedge.Extra+1, f.MaxAttempts)
+		faults.Add("Extra", f.Hedge.Extra, "needs MaxAttempts of at least %d, which is %d: they count hedges too",
+			f.Hedge.Extra+1, f.MaxAttempts)
 	}
 	return faults
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrExceeded is matched by every error that says a limit of the kit's has
-// passed. Such an error matches [context.DeadlineExceeded] too.
+// ErrExceeded is matched by every error that says one of the kit's limits
+// has passed. Such an error matches [context.DeadlineExceeded] too.
 var ErrExceeded = errors.New("timeout: limit exceeded")
 
 // ErrFloor is matched by the refusal of an attempt for which less time is left

@@ -70,7 +70,8 @@ func testClose(b *bench) {
 	first := b.open(opening("a"))
 	mark := b.changes(breaker.Mark{}).Mark
 	b.probe(claim("a", first.Generation))
-	b.same("a close of another generation", b.settle(settlement("a", first.Generation-1, breaker.ProbeSucceeded, breaker.Closed)).Open, true)
+	other := settlement("a", first.Generation-1, breaker.ProbeSucceeded, breaker.Closed)
+	b.same("a close of another generation", b.settle(other).Open, true)
 	b.same("stays open for it", b.record().Generation, first.Generation)
 
 	closed := b.settle(settlement("a", first.Generation, breaker.ProbeSucceeded, breaker.Closed))

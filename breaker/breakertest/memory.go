@@ -98,7 +98,9 @@ func (m *Memory) load(s *space, key string) *row {
 
 // change is one step on the row of a key. do returns false if it changes
 // nothing.
-func (m *Memory) change(ctx context.Context, name, key string, o *breaker.Opening, do func(r *row, now time.Duration, next func()) bool) (breaker.Record, error) {
+func (m *Memory) change(
+	ctx context.Context, name, key string, o *breaker.Opening, do func(r *row, now time.Duration, next func()) bool,
+) (breaker.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return breaker.Record{}, err
 	}

@@ -63,7 +63,8 @@ func testUnlock(b *bench) {
 func testProbesCount(b *bench) {
 	first := b.open(opening("a"))
 	for i, how := range []breaker.ProbeOutcome{
-		breaker.ProbeSucceeded, breaker.ProbeSucceeded, breaker.ProbeNeutral, breaker.ProbeFailed, breaker.ProbeSlow, breaker.ProbeExpired,
+		breaker.ProbeSucceeded, breaker.ProbeSucceeded, breaker.ProbeNeutral,
+		breaker.ProbeFailed, breaker.ProbeSlow, breaker.ProbeExpired,
 	} {
 		w := fmt.Sprint("w", i)
 		b.same("holder", b.probe(claim(w, first.Generation)).Holder, w+"/1")

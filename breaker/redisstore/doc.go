@@ -28,8 +28,8 @@
 // no key at all. What is of another type, version or form counts as not there and
 // is written over.
 //
-// All times are the server's. If its clock is put on, cooldowns and locks end
-// early; if it is put back, none lasts longer than its own length from then on.
+// All times are the server's. If its clock is set forward, cooldowns and locks end
+// early; if it is set back, none lasts longer than its own length from then on.
 //
 // # What it costs
 //

@@ -129,7 +129,9 @@ var actions = map[breaker.Action]string{
 }
 
 // change runs a script that changes the record of a key.
-func (s *Store) change(ctx context.Context, script *redis.Script, space, key string, o breaker.Opening, more ...any) (breaker.Record, error) {
+func (s *Store) change(
+	ctx context.Context, script *redis.Script, space, key string, o breaker.Opening, more ...any,
+) (breaker.Record, error) {
 	args := append([]any{
 		key, rand.Uint64N(1<<52) + 1, s.channel(space), o.Known, micros(o.Keep),
 		escape(o.Worker), int(o.Reason), o.Nth, micros(o.Cooldown), micros(o.Left), o.Quorum,

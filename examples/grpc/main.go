@@ -49,7 +49,7 @@ func main() {
 		Methods: map[string]holdfast.Policy{
 			getItem:    {Retry: &retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: 20 * time.Millisecond}}},
 			placeOrder: {Timeout: &timeout.Limits{Total: 200 * time.Millisecond}},
-			// A stream may go on for ever, but not be silent for so long.
+			// A stream may go on for ever, but not be silent for longer than this.
 			watchPrices: {Timeout: &timeout.Limits{
 				Attempt: 100 * time.Millisecond, FirstMessage: 100 * time.Millisecond, Idle: 150 * time.Millisecond,
 			}},

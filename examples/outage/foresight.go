@@ -99,7 +99,7 @@ func (f *foresight) flow() float64 {
 	return float64(f.most()) / mean
 }
 
-// ended is how many attempts of the fault have ended so long after its beginning, of
+// ended is how many attempts of the fault have ended at a time after its beginning, of
 // those that end that way: the first of each call, then the repeats, as far as the
 // budget pays for them.
 func (f *foresight) ended(share float64, after time.Duration) float64 {

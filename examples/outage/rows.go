@@ -16,7 +16,7 @@ type row struct {
 	setup   sim.Setup
 	client  sim.Client
 	article *published // nil where the article has no such row
-	seeds   int        // at most so many; 0 is as many as asked for
+	seeds   int        // at most this many; 0 is as many as asked for
 	sharing bool       // the callers share their breakers' state
 }
 

@@ -39,7 +39,7 @@ type fault struct {
 	Share    float64       // errors, partial: of the attempts
 	Period   time.Duration // flapping: of one turn, silent and well again
 	Capacity float64       // recovery: attempts a second that it can do, from To on
-	For      time.Duration // recovery: for so long
+	For      time.Duration // recovery: how long that is so
 }
 
 // The kinds of faults.

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, out, stderr io.Writer) (err error) 
 	return play(ctx, service, base, "http://"+listener.Addr().String(), filepath.Join(dir, "orders.jsonl"), each, out)
 }
 
-// play goes through an outage: so many orders before, while and after it.
+// play goes through an outage: some orders before, while and after it.
 func play(ctx context.Context, service *orders, base http.RoundTripper, url, file string, each int, out io.Writer) (err error) {
 	t, err := openTable(file)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 type orders struct {
 	mu       sync.Mutex
 	down     bool
-	lose     int               // so many answers are yet to be lost on their way back
+	lose     int               // how many answers are yet to be lost on their way back
 	answers  map[string]string // by key
 	effects  map[string]int    // by order: how often it was carried out
 	requests int
@@ -65,7 +65,7 @@ func (o *orders) setDown(down bool) {
 	o.down = down
 }
 
-// loseAnswers lets so many answers get lost.
+// loseAnswers lets the next n answers get lost.
 func (o *orders) loseAnswers(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -33,7 +33,7 @@ var _ fallback.InProcess = (*Store)(nil)
 // slice and the allocations' rounding. Measured, and rounded up.
 const overhead = 200
 
-// New returns a store that keeps at most so many bytes, keys and bookkeeping
+// New returns a store that keeps at most budget bytes, keys and bookkeeping
 // included. What is least asked for is evicted first, what has expired goes at the
 // next accesses. A value too large for the budget is not kept.
 func New(budget int64) (*Store, error) {
@@ -62,7 +62,7 @@ func (s *Store) Get(_ context.Context, key string) ([]byte, error) {
 	return e.value, nil
 }
 
-// Set stores a value for so long.
+// Set stores a value for ttl.
 func (s *Store) Set(_ context.Context, key string, value []byte, ttl time.Duration) error {
 	if ttl <= 0 {
 		s.cache.Invalidate(key)

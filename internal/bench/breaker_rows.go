@@ -74,7 +74,7 @@ func serially(c contender) contender {
 	return c
 }
 
-const weaker = "eapache's rule is weaker: so many errors without a pause between them, and a success does not end a row"
+const weaker = "eapache's rule is weaker: errors without a pause between them, and a success does not end a row"
 
 const noStall = "sentinel sees slow calls once they have returned, and no dependency that is silent; its two rules are two breakers"
 

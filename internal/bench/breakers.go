@@ -18,7 +18,7 @@ import (
 
 var errDown = errors.New("the dependency is down")
 
-// often fails one time in so many; 0 is never.
+// often fails one time in this many; 0 is never.
 type often int
 
 func (o often) result(i int) error {

@@ -54,7 +54,7 @@ type goal struct {
 	plus  float64
 	pace  float64 // 0 only where plus is
 
-	allocs *float64 // at most so many more than bare; nil is no goal
+	allocs *float64 // at most this many more than bare; nil is no goal
 	bytes  *float64
 }
 

@@ -27,7 +27,7 @@ type Options[V any] struct {
 	New func(key string) V
 
 	// Idle reports whether a value may be dropped now because nothing is lost
-	// with it. It runs under the registry's lock. Nil is: always.
+	// with it. It runs under the registry's lock. Nil means always.
 	Idle func(v V) bool
 
 	// Evicted, if set, takes leave of a value that was dropped. It runs under

@@ -12,8 +12,8 @@ type Protocol struct {
 	// Parse checks a name and returns its one canonical form, the key.
 	Parse func(name string) (key string, err error)
 
-	// Conflict returns an error if the keys cannot stand in one table. Nil is:
-	// any distinct keys can.
+	// Conflict returns an error if the keys cannot stand in one table. Nil
+	// means that any distinct keys can.
 	Conflict func(keys []string) error
 
 	// Broader returns those of the keys that apply to all that key applies to,

@@ -74,7 +74,7 @@ func (d Flapping) Answer(sent time.Duration) Answer {
 	return d.Good.Answer(sent)
 }
 
-// Limited works on one attempt after the other from Since to Until, so many a
+// Limited works on one attempt after the other from Since to Until, PerSecond a
 // second, in the order in which they came; before and after that it is what
 // Dependency is. It works on those too whose callers have given up.
 type Limited struct {

@@ -93,8 +93,8 @@ func (b *Breaker) leaseLeft(ep *episode, now mono.Instant) time.Duration {
 	}
 	leases := present.out.leases
 	if len(leases) == 0 {
-		if hold := present.out.share.hold; hold != 0 {
-			return max(hold.Sub(now), 0) // of another worker
+		if s := &present.out.share; s.held {
+			return max(s.hold.Sub(now), 0) // of another worker
 		}
 		return 0
 	}

@@ -70,9 +70,12 @@ func JoinAt(s Sharing, now mono.Instant, draw func() float64) (*Fleet, error) {
 		known: map[string]known{},
 		over:  map[string]uint64{},
 	}
-	if f.cycle.due = now; f.read(f.set.Timeout) {
-		f.cycle.due = now.Add(f.set.Refresh)
+	c := &f.cycle
+	c.due, c.used, c.lastWoken = now, now, now.Add(-f.set.Refresh)
+	if f.read(f.set.Timeout) {
+		c.due = now.Add(f.set.Refresh)
 	}
+	c.last = mono.Now()
 	return f, nil
 }
 

@@ -46,3 +46,22 @@ func TestAFleetOfItsCallersChance(t *testing.T) {
 		require.ErrorContains(t, err, "FailureRate = 2")
 	})
 }
+
+// Age counts from Join on, and a lock of another worker's is held whatever the clock
+// shows, be it zero, as inside and outside of a bubble.
+func TestAFleetsFirstAge(t *testing.T) {
+	age := func(t *testing.T) {
+		f, err := breaker.Join(breaker.Sharing{Store: breakertest.NewMemory()})
+		require.NoError(t, err)
+		require.Less(t, f.Stats().Age, time.Minute)
+		require.GreaterOrEqual(t, f.Stats().Age, time.Duration(0))
+	}
+	t.Run("outside", age)
+	synctest.Test(t, func(t *testing.T) {
+		age(t)
+		f, err := breaker.Join(breaker.Sharing{Store: breakertest.NewMemory()})
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		require.Equal(t, time.Hour, f.Stats().Age)
+	})
+}

@@ -86,11 +86,7 @@ func (f *Fleet) wake() {
 }
 
 func (f *Fleet) wakeAt() mono.Instant {
-	now := mono.Now()
-	if f.cycle.lastWoken == 0 {
-		return now
-	}
-	return max(now, f.cycle.lastWoken.Add(min(wakeGap, f.set.Refresh)))
+	return max(mono.Now(), f.cycle.lastWoken.Add(min(wakeGap, f.set.Refresh)))
 }
 
 // tick is the timer's function.

@@ -227,7 +227,7 @@ func (b *Breaker) dropProbe(ep *episode, id uint32) {
 			held := present.out.leases[i].lock
 			present.out.drop(i)
 			if present.rules.fleet != nil {
-				b.shareEnd(present, ProbeNeutral, HalfOpen, held, 0)
+				b.shareEnd(present, ProbeNeutral, HalfOpen, held, mono.Now())
 			}
 		}
 	}

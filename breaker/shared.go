@@ -27,15 +27,17 @@ type share struct {
 	ahead bool   // it follows a failed probe of which the store does not know
 
 	// Half-open: the store is being told of a probe's end, to which it may say
-	// that the circuit is closed; and another worker has the lock until hold.
+	// that the circuit is closed; and, if held, another worker has the lock until
+	// hold.
 	settling bool
+	held     bool
 	hold     mono.Instant
 
 	forces forces
 }
 
 // free reports whether a call may ask for the lock.
-func (s *share) free(now mono.Instant) bool { return !s.settling && (s.hold == 0 || now >= s.hold) }
+func (s *share) free(now mono.Instant) bool { return !s.settling && (!s.held || now >= s.hold) }
 
 // lock is the fleet's for one probe.
 type lock struct {
@@ -186,12 +188,12 @@ func (b *Breaker) adopt(rec *Record, now mono.Instant) {
 		b.openShared(ep, rec, now)
 	case !rec.Open && news && !b.knew(ep, rec):
 		b.closeShared(ep, now)
-	case !rec.Open && ep.idle():
-		ep.out.share.gen = rec.Generation // on that rests what this worker's own opening asks
-		fallthrough
-	case ep.state() == HalfOpen:
-		if rec.Holder == "" {
-			ep.out.share.hold = 0
+	default:
+		if !rec.Open && ep.idle() {
+			ep.out.share.gen = rec.Generation // on that rests what this worker's own opening asks
+		}
+		if ep.state() == HalfOpen && rec.Holder == "" {
+			ep.out.share.held = false
 		}
 	}
 }

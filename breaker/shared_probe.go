@@ -52,7 +52,7 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 		b.adopt(&rec, now)
 		switch ep, end := b.now.Load(), now.Add(rec.Lease); {
 		case ep.state() == HalfOpen:
-			ep.out.share.hold = end
+			ep.out.share.held, ep.out.share.hold = true, end
 		case ep.state() == Open && rec.Lease > 0 && end > ep.out.until:
 			b.last(ep, ep.out.nth, ep.out.lasts, end)
 		}
@@ -73,7 +73,7 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 		id = ep.out.lend(ep.rules, now, held)
 	}
 	if granted {
-		next.out.share.gen, next.out.share.hold = rec.Generation, 0
+		next.out.share.gen, next.out.share.held = rec.Generation, false
 		if rec.Open {
 			next.out.good, next.out.bad, next.out.share.alone = rec.Good, rec.Bad, false
 		}

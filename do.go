@@ -124,10 +124,15 @@ func (k *Kit) named(name string) (*Method, error) {
 		}
 		t = b.Table()
 	}
-	if m := t.Method(name); m != nil {
-		return m, nil
+	return t.find(name), nil
+}
+
+// find returns the policy of a key, or that of all without an entry.
+func (t *Table) find(key string) *Method {
+	if m := t.Method(key); m != nil {
+		return m
 	}
-	return t.Default(), nil
+	return t.Default()
 }
 
 // plainNames reads a table for [Do]: any name stands for itself.

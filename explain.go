@@ -18,9 +18,14 @@ import (
 // Explanation says what protects a method, and why.
 type Explanation struct {
 	Method string
-	Wire   string // "grpc", "http" or "do", the protocol that reads the name
+	Wire   string // "grpc", "http" or "do", the protocol that reads the name; "" if Unread
 	Entry  string // the table's entry that applies, "Default" if none does
 	Policy Policy // in force; a layer that is switched off is its Off value
+
+	// Unread reports that neither an adapter nor [Do] has used the kit yet. The name was
+	// read as Do reads it: an adapter may find the entry of a group or pattern that it
+	// belongs to, and knows what the wire declares.
+	Unread bool
 
 	// From says where each layer comes from: an entry, "Default" or "Standard".
 	From Origins
@@ -58,8 +63,10 @@ type Wait struct {
 
 // Explain returns what protects a method: a gRPC method, an HTTP method and URL
 // or path ("GET /items/7"), or a name for [Do]. The name is read by the adapters
-// that use the kit, and else as a plain name. If adapters use the kit and [Do] does
-// not, what is neither a name of theirs nor in the table is an error.
+// that use the kit, and else as a plain name. So ask once the client is made: of a kit
+// that nothing uses yet the answer says [Explanation.Unread]. If adapters use the kit and
+// [Do] does not, what is neither a name of theirs nor in the table is an error. To
+// explain changes nothing.
 func (k *Kit) Explain(method string) (Explanation, error) {
 	now, bound := k.bindings()
 	var wires []string
@@ -69,11 +76,7 @@ func (k *Kit) Explain(method string) (Explanation, error) {
 		}
 		t := now.tables[b.index]
 		if name, key, declared, ok := b.protocol.Find(method, t.Keys()); ok {
-			m := t.Method(key)
-			if m == nil {
-				m = t.Default()
-			}
-			e := m.explain(name, declared, b.protocol.Name, b.protocol.Waits)
+			e := t.find(key).explain(name, declared, b.protocol.Name, b.protocol.Waits)
 			e.Upstreams = k.listsOf(b.protocol.Name)
 			return e, nil
 		}
@@ -83,12 +86,47 @@ func (k *Kit) Explain(method string) (Explanation, error) {
 		return Explanation{}, fmt.Errorf("holdfast: %q is no name for %s, and Config.Methods has no such entry",
 			method, strings.Join(wires, " or "))
 	}
-	m, err := k.named(method)
+	t, err := k.plainTable()
 	if err != nil {
 		return Explanation{}, err
 	}
-	return m.explain(method, call.SafetyUnknown, "", plainNames.Waits), nil
+	e := t.find(method).explain(method, call.SafetyUnknown, "", plainNames.Waits)
+	if len(bound) == 0 {
+		e.unread()
+	}
+	return e, nil
 }
+
+// plainTable returns the table as [Do] reads it, or would.
+func (k *Kit) plainTable() (*Table, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.now.Load()
+	if now.plain != nil {
+		return now.plain, nil
+	}
+	d, faults := k.draft(now.config, &Binding{k, len(k.bound), plainNames})
+	if err := faults.Err("holdfast"); err != nil {
+		return nil, err
+	}
+	return d.plain, nil
+}
+
+// unread says what is not known before an adapter has read the names.
+func (e *Explanation) unread() {
+	e.Unread, e.Wire = true, ""
+	if e.SafetyFrom != undeclared {
+		return
+	}
+	e.SafetyFrom = "nobody yet: no adapter has read the names"
+	if e.Policy.Retry.MaxAttempts != 1 && !e.Policy.Retry.IsOff() {
+		e.OneAttempt = "no adapter has read the names yet, and only the wire may declare that " + e.Method +
+			" may be repeated; for Do set Safety in its entry of Config.Methods, or in the call's Info"
+	}
+}
+
+// undeclared is Explanation.SafetyFrom where nothing says what repeating a call may do.
+const undeclared = "nobody: not declared"
 
 func (m *Method) explain(name string, declared call.Safety, protocol string, waits wire.Waits) Explanation {
 	e := Explanation{
@@ -111,7 +149,7 @@ func (m *Method) explain(name string, declared call.Safety, protocol string, wai
 	case declared != call.SafetyUnknown:
 		e.SafetyFrom = "the wire (" + protocol + ")"
 	default:
-		e.SafetyFrom = "nobody: not declared"
+		e.SafetyFrom = undeclared
 	}
 	e.OneAttempt = m.oneAttempt(e, protocol)
 	if e.Safety == call.ReadOnly {
@@ -130,7 +168,7 @@ func (m *Method) oneAttempt(e Explanation, protocol string) string {
 		return "Retry.MaxAttempts is 1 in " + m.retry.from
 	case e.Safety.Repeatable():
 		return ""
-	case e.SafetyFrom == "nobody: not declared":
+	case e.SafetyFrom == undeclared:
 		why := "nothing declares that " + e.Method + " may be repeated: set Safety in its entry of Config.Methods"
 		if protocol == "" {
 			why += ", or in the call's Info"
@@ -198,10 +236,17 @@ func orOff[P any](p *P, off func() *P) *P {
 	return copied(p)
 }
 
-// String returns the explanation as text of several lines.
+// String returns the explanation as text of several lines; of the zero Explanation,
+// which comes with an error, it is empty.
 func (e Explanation) String() string {
+	if e.Entry == "" {
+		return ""
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n  entry: %s\n  safety: %v, says %s\n", e.Method, e.Entry, e.Safety, e.SafetyFrom)
+	if e.Unread {
+		b.WriteString("  unread: nothing uses the kit yet; an adapter may find another entry, and knows what the wire declares\n")
+	}
 	for _, l := range []struct {
 		name, from string
 		off        bool

@@ -74,7 +74,9 @@ func (k *Kit) Policies() []Explanation {
 		}
 	}
 	if len(all) == 0 { // no adapter has read the table yet
-		all = append(all, now.byDefault.explain("", call.SafetyUnknown, "", plainNames.Waits))
+		e := now.byDefault.explain("", call.SafetyUnknown, "", plainNames.Waits)
+		e.unread()
+		all = append(all, e)
 	}
 	return all
 }

@@ -327,6 +327,8 @@ func TestT5_ExplainNamesWhatBoundsEachWait(t *testing.T) {
 		"save":  {Safety: call.Unsafe, Timeout: timeout.Off()},
 	}})
 	require.NoError(t, err)
+	_, err = do(t.Context(), k, call.Info{Target: "db", Method: "find"}, answers(ok)) // so that the names are read
+	require.NoError(t, err)
 	for method, want := range map[string]string{
 		"find":  "",
 		"once":  `Retry is off in Methods["once"]`,

@@ -2,6 +2,9 @@ package policyfile
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -29,13 +32,28 @@ func (s Source) Load() (*File, error) {
 }
 
 // Update reads the file and puts it in force, see [holdfast.Kit.Update]. If anything
-// is wrong with it the kit's policies stay as they are.
+// is wrong with it the kit's policies stay as they are. So they do if adapters use the
+// kit and none is of the file's wire, for its names would match nothing; of a kit that
+// no adapter uses yet the wire is not known, and any is taken.
 func (s Source) Update(k *holdfast.Kit) error {
 	f, err := s.Load()
 	if err != nil {
 		return err
 	}
+	if wires := adapters(k); len(wires) > 0 && !slices.Contains(wires, f.Wire) {
+		return fmt.Errorf("policyfile: %s: wire = %s: the kit's methods are named by the rules of %s", s.Path, f.Wire, strings.Join(wires, " and "))
+	}
 	return k.Update(f.Config)
+}
+
+// adapters returns the wires of the adapters that use the kit.
+func adapters(k *holdfast.Kit) (wires []string) {
+	for _, e := range k.Policies() {
+		if (e.Wire == "grpc" || e.Wire == "http") && !slices.Contains(wires, e.Wire) {
+			wires = append(wires, e.Wire)
+		}
+	}
+	return wires
 }
 
 // Watch updates the kit each time that something is received from trigger, and

@@ -61,12 +61,13 @@ func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 //
 // Where the caller's deadline is sooner than all of them there is nothing to end
 // it for, and it may be the caller's own; not a stream's, which lives on until its
-// context ends.
+// context ends, nor one that is to wait for a first message, however long that may
+// take.
 func (c *Call) hold(ctx context.Context, a *Attempt, bound timeout.Bound, now mono.Instant) context.Context {
 	first, idle := c.firstMessage(now), c.limits.Idle
 	if c.bounded && !c.stream {
 		left := c.callersLeft(now)
-		if !bound.Sooner(left) && !first.Sooner(left) && (idle == 0 || left <= idle) {
+		if !bound.Sooner(left) && first.Left == 0 && (idle == 0 || left <= idle) {
 			a.held = nil
 			return ctx
 		}

@@ -64,7 +64,7 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 	if answer == nil && err == nil {
 		return value, nil
 	}
-	return answered(ctx, &c, value, answer, err)
+	return answered(value, answer, err)
 }
 
 // doHedged is Do for a call that may be hedged: each attempt has a value of its
@@ -82,18 +82,17 @@ func doHedged[T any](ctx context.Context, c Call, fn func(context.Context) (T, e
 		}
 		return attempt, func() { value = own }
 	})
-	return answered(ctx, &c, value, answer, err)
+	return answered(value, answer, err)
 }
 
 // answered returns the fallback's answer, if there is one, or else the call's own
 // end.
-func answered[T any](ctx context.Context, c *Call, value T, answer any, err error) (T, error) {
+func answered[T any](value T, answer any, err error) (T, error) {
 	var none T
 	if err != nil {
 		return none, err
 	}
 	if v, ok := answer.(T); ok { // else there is none
-		c.Served(ctx)
 		return v, nil
 	}
 	return value, nil

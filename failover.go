@@ -98,7 +98,6 @@ func (c *Call) walkOn(ctx context.Context, res call.Result, prepare func(context
 	default: // the caller is gone
 		return res, roundOver
 	}
-	w.before = res
 	if c.movesOnFrom(res) {
 		if next := c.nextUpstream(); next >= 0 {
 			switch again, err := c.ready(ctx, prepare); {
@@ -106,7 +105,7 @@ func (c *Call) walkOn(ctx context.Context, res call.Result, prepare func(context
 				c.last, c.stopped = res, err
 				return res, callOver
 			case again:
-				c.move(next)
+				c.move(next, res)
 				return res, toUpstream
 			}
 		}
@@ -174,9 +173,12 @@ func (c *Call) ready(ctx context.Context, prepare func(context.Context) error) (
 // for.
 func (c *Call) Moving() bool { return c.walk != nil && c.walk.moving }
 
-// move makes it the turn of upstream i.
-func (c *Call) move(i int) {
-	c.walk.from = c.walk.at
+// move makes it the turn of upstream i, after what became of the call at the one
+// before. That may be the same one, which is tried although it has refused.
+func (c *Call) move(i int, res call.Result) {
+	if w := c.walk; i != w.at {
+		w.from, w.before = w.at, res
+	}
 	c.turn(i)
 }
 

@@ -589,3 +589,40 @@ func TestUpstreamsAreCheckedAndExplained(t *testing.T) {
 	_, err = (*holdfast.Kit)(nil).Upstreams("do", holdfast.Upstream{Name: "A"})
 	require.ErrorContains(t, err, "the kit is nil")
 }
+
+// The upstream where the walk has come to its end may be the one to try in spite of
+// its refusal. That is no hop from itself.
+func TestF6_AForcedTryIsToldAsAHopFromTheUpstreamBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steady()
+		p.Retry = retry.Off()
+		p.Breaker.Consecutive, p.Breaker.Cooldown = 1, 10*time.Second
+		var told []string
+		c := holdfast.Config{Default: p, Hooks: holdfast.Hooks{Failover: func(_ context.Context, f holdfast.Failover) {
+			told = append(told, f.From+">"+f.Info.Target+" after "+f.After.Class.String())
+		}}}
+		for name, forced := range map[string]string{"a": "b>a after refused", "b": "a>b after refused"} {
+			told = nil
+			l := listOf(t, c, "a", "b")
+			l.kit.Count()
+			l.script("a", fault)
+			l.script("b", fault)
+			_, _ = l.call(t.Context())
+			require.Equal(t, []string{"a>b after unavailable"}, told)
+			told = nil
+			for other := range map[string]bool{"a": true, "b": true} {
+				if other != name {
+					l.breaker(t, other).ForceOpen("not this one")
+				}
+			}
+			l.took()
+			_, _ = l.call(t.Context())
+			require.Equal(t, name, l.took())
+			require.Equal(t, []string{forced}, told)
+			for _, tally := range l.kit.Tallies() {
+				require.EqualValues(t, 2, tally.Failovers())
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}

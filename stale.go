@@ -44,14 +44,15 @@ func (c *Call) StaleFrom(read func(ctx context.Context, after call.Class) (answe
 // any type.
 func (c *Call) Computes() bool { return c.fallback != nil && c.fallback.Answer != nil }
 
-// FitsIf gives the call what says whether a fallback's answer is one for the caller. For
-// adapters that let [Call.Run] tell of the call's end, which is before they have seen
-// the answer.
+// FitsIf gives the call what says whether a fallback's answer is one for the caller. An
+// adapter that lets [Call.Run] tell of the call's end, which is before it has seen the
+// answer, gives one to each call that may have a fallback.
 func (c *Call) FitsIf(fits func(answer any) error) { c.fits = fits }
 
 // Fallback ends the call: with the fallback's answer if the policy has one that
-// applies, and else with the call's own error. An adapter that can use the answer
-// says so by [Call.Served], and one that cannot by [Call.FailFallback].
+// applies, and else with the call's own error. Where [Call.FitsIf] was not called, an
+// adapter that can use the answer says so by [Call.Served], and one that cannot by
+// [Call.FailFallback].
 func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 	err = c.ofWrite(c.Err())
 	if c.fallback == nil || !fallback.Applies(c.info.Safety, c.last.Class) || ctx.Err() != nil {
@@ -81,16 +82,20 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 
 // give ends the call with an answer, if it is one for the caller.
 func (c *Call) give(ctx context.Context, answer any) (any, error) {
-	if c.fits != nil {
-		if err := c.fits(answer); err != nil {
-			return nil, c.FailFallback(ctx, err)
-		}
+	if c.fits == nil {
+		c.answered = true // for all that is known yet
+		return answer, nil
+	}
+	if err := c.fits(answer); err != nil {
+		return nil, c.FailFallback(ctx, err)
 	}
 	c.answered = true
+	c.Served(ctx)
 	return answer, nil
 }
 
-// Served tells that the caller gets the answer that [Call.Fallback] has returned.
+// Served tells that the caller gets the answer that [Call.Fallback] has returned. The
+// call's end is told after it.
 func (c *Call) Served(ctx context.Context) { c.tellFallback(ctx, nil) }
 
 // FailFallback ends the call whose fallback has failed, and returns its error. An

@@ -15,7 +15,7 @@ import (
 // has none: nil.
 type state struct {
 	at       mono.Instant // of the look-up
-	target   string
+	key      string       // that was looked up
 	breaker  *breaker.Breaker
 	bulkhead *bulkhead.Bulkhead
 	bucket   *retry.Bucket
@@ -26,7 +26,8 @@ type state struct {
 	outerBulkhead *bulkhead.Bulkhead
 }
 
-// stateSlot remembers the last look-up of a state.
+// stateSlot remembers the last look-up of a state. Beyond what a registry keeps, many
+// keys share one.
 type stateSlot struct{ atomic.Pointer[state] }
 
 // stateAge is how long a look-up is good for. The registries keep what they have
@@ -40,14 +41,14 @@ func (m *Method) state(info call.Info, now mono.Instant) *state {
 	key := info.Target
 	if m.narrow {
 		key += "\x00" + info.Method + "\x00" + info.Resource
-	} else if s := m.latest.Load(); s != nil && s.target == key && now.Sub(s.at) < stateAge {
+	} else if s := m.latest.Load(); s != nil && s.key == key && now.Sub(s.at) < stateAge {
 		return s // most kits have one target
 	}
 	slot := m.states.For(key, now)
-	if s := slot.Load(); s != nil && now.Sub(s.at) < stateAge {
+	if s := slot.Load(); s != nil && s.key == key && now.Sub(s.at) < stateAge {
 		return s
 	}
-	s := &state{at: now, target: info.Target}
+	s := &state{at: now, key: key}
 	if l := &m.breaker; l.policy != nil {
 		key, outer := l.level.keys(info, l.policy.Scope == breaker.PerMethod, l.policy.Scope == breaker.TwoLevel)
 		s.breaker = l.level.breakers.ForAt(key, now)

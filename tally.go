@@ -44,26 +44,37 @@ func slot(c call.Class) call.Class {
 }
 
 // Calls returns how many calls have returned with that class: that of their last
-// attempt, or Refused.
+// attempt, or Refused. It is 0 for a class that is none.
 func (t *Tally) Calls(c call.Class) uint64 { return t.ended(&t.calls, c) }
 
 // Attempts returns how many attempts have ended with that class.
 func (t *Tally) Attempts(c call.Class) uint64 { return t.ended(&t.attempts, c) }
 
 func (t *Tally) ended(by *[classes]stripe.Counter, c call.Class) uint64 {
-	n := by[slot(c)].Load()
+	if !c.Valid() {
+		return 0
+	}
+	n := by[c].Load()
 	if c == call.OK {
 		n += t.plain.Load()
 	}
 	return n
 }
 
-// Refusals returns how many calls were turned away for that cause.
-func (t *Tally) Refusals(c Cause) uint64 { return t.first[c].Load() }
+// Refusals returns how many calls were turned away for that cause, 0 for a cause that
+// is none.
+func (t *Tally) Refusals(c Cause) uint64 { return t.refused(&t.first, c) }
 
 // Denied returns how many repeats were not made for that cause, although the
 // policy would have had one.
-func (t *Tally) Denied(c Cause) uint64 { return t.repeats[c].Load() }
+func (t *Tally) Denied(c Cause) uint64 { return t.refused(&t.repeats, c) }
+
+func (t *Tally) refused(by *[causes]stripe.Counter, c Cause) uint64 {
+	if int(c) >= causes {
+		return 0
+	}
+	return by[c].Load()
+}
 
 // Retries returns how many repeats were sent, without hedges.
 func (t *Tally) Retries() uint64 { return t.retries.Load() }

@@ -199,7 +199,7 @@ func (c *Call) Unwound() {
 	}
 	if c.told != nil {
 		end := c.CallEnd(nil)
-		end.Result = call.Result{Class: call.ServerFault}
+		end.Result, end.Fallback = call.Result{Class: call.ServerFault}, false
 		c.told.returned(end, true)
 	}
 }

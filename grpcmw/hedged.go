@@ -50,7 +50,7 @@ func (i *Interceptors) hedged(ctx context.Context, c holdfast.Call, k *keep, met
 			k.saw(w)
 		}
 	})
-	return answered(ctx, reply, answer, err, &c, k, &options)
+	return answered(ctx, answer, err, &c, k, &options)
 }
 
 // handOver moves the content of one message to another of its type. from must not

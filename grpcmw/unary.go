@@ -40,10 +40,10 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 	if err != nil {
 		return &statusError{err: err, bad: true}
 	}
-	if c.Computes() {
+	k := i.keepFor(ctx, &c, cc, req, reply, options)
+	if k != nil || c.Computes() {
 		c.FitsIf(func(answer any) error { return copyReply(reply, answer) })
 	}
-	k := i.keepFor(ctx, &c, cc, req, reply, options)
 	if c.Hedged() {
 		if q, p, ok := messages(req, reply); ok {
 			return i.hedged(ctx, c, k, method, q, p, cc, invoker, *options)
@@ -79,20 +79,14 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 		k.saw(w)
 		return i.forbid(classify(ctx, err, w.evidence()), w.evidence())
 	})
-	return answered(ctx, reply, answer, err, &c, k, options)
+	return answered(ctx, answer, err, &c, k, options)
 }
 
-// answered ends a call: with the fallback's answer, if there is one, or with the
-// call's own end.
-func answered(ctx context.Context, reply, answer any, err error, c *holdfast.Call, k *keep, options *callOptions) error {
+// answered ends a call: with the fallback's answer, which is in the reply, if there is
+// one, or with the call's own end.
+func answered(ctx context.Context, answer any, err error, c *holdfast.Call, k *keep, options *callOptions) error {
 	if answer != nil {
-		if !c.Computes() { // else it was copied when it was found to fit
-			if err := copyReply(reply, answer); err != nil {
-				return withStatus(c.FailFallback(ctx, err))
-			}
-		}
 		options.mark(k.marks(c.Result().Class))
-		c.Served(ctx)
 		return nil
 	}
 	if k != nil {

@@ -62,10 +62,10 @@ func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 // Where the caller's deadline is sooner than all of them there is nothing to end
 // it for, and it may be the caller's own; not a stream's, which lives on until its
 // context ends, nor one that is to wait for a first message, however long that may
-// take.
+// take, nor one that its adapter may have to cancel.
 func (c *Call) hold(ctx context.Context, a *Attempt, bound timeout.Bound, now mono.Instant) context.Context {
 	first, idle := c.firstMessage(now), c.limits.Idle
-	if c.bounded && !c.stream {
+	if c.bounded && !c.stream && !c.OnlyUnsent() {
 		left := c.callersLeft(now)
 		if !bound.Sooner(left) && first.Left == 0 && (idle == 0 || left <= idle) {
 			a.held = nil
@@ -238,6 +238,11 @@ func (c *Call) giveUpUnless(ctx context.Context, a *Attempt, told *bool) {
 
 // AwaitsFirst reports whether a limit on the first message runs.
 func (a *Attempt) AwaitsFirst() bool { return a.held.AwaitsFirst() }
+
+// Limits returns the context that the limits of an attempt are in that outlives the
+// function that makes it; nil if that is the caller's own. To release it cancels the
+// attempt, and leaves it its permit.
+func (a *Attempt) Limits() *timeout.Held { return a.held }
 
 // ReleasePermit gives back the permit alone, while the context lives on. It may
 // be called again.

@@ -186,3 +186,7 @@ func (m *Method) MayRetry() bool { return m.retry.policy != nil && m.retry.polic
 func (c *Call) MayRepeat() bool {
 	return c.MayRetry() && (c.keyed || c.info.Safety.Repeatable())
 }
+
+// OnlyUnsent reports whether an attempt may be followed by another if nothing of it was
+// sent, and only then. Its context is never the caller's own: see [Attempt.Limits].
+func (c *Call) OnlyUnsent() bool { return c.MayRetry() && !c.MayRepeat() }

@@ -98,7 +98,14 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) Close() error {
 	defer b.settled() // a hook may panic in end
+	closed := false
+	defer func() {
+		if !closed { // a panic or a Goexit in the base
+			b.holder.end(call.Result{Class: call.ServerFault})
+		}
+	}()
 	err := b.source.Close()
+	closed = true
 	b.holder.end(b.good)
 	b.holder.report()
 	return err

@@ -72,7 +72,7 @@ func isDigits(s string) bool {
 // knows about it.
 func ofError(err error, scheme string, sent sent) call.Result {
 	res := call.Result{Class: call.Unavailable, Err: err}
-	res.NotSent = sent == sentNothing || sent != sentSomething && provesNotSent(err)
+	res.NotSent = sent == sentNothing || isRefusedStream(err) || sent != sentSomething && provesNotSent(err)
 	if holdfast.Refused(err) {
 		return call.Result{Class: call.Refused, Err: err, NotSent: true}
 	}
@@ -107,15 +107,19 @@ func provesNotSent(err error) bool {
 	var (
 		op     *net.OpError
 		record tls.RecordHeaderError
-		stream streamError
 	)
-	switch {
-	case errors.As(err, &op) && op.Op == "dial":
+	if errors.As(err, &op) && op.Op == "dial" {
 		return true
-	case errors.As(err, &stream):
-		return stream.Code == refusedStream
 	}
 	return errors.As(err, &record) || isCertificate(err)
+}
+
+// isRefusedStream reports whether the server says that it has not processed what was
+// sent. net/http has repeated the request by itself then, and only while no server
+// had processed it.
+func isRefusedStream(err error) bool {
+	var stream streamError
+	return errors.As(err, &stream) && stream.Code == refusedStream
 }
 
 // streamError receives the HTTP/2 stream error of net/http, which fills any

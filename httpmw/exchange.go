@@ -132,10 +132,12 @@ func sound(resp *http.Response, err error) (*http.Response, error) {
 func (l *lane) classify(x *exchange, resp *http.Response, err error, scheme string, trace *sendTrace) call.Result {
 	var res call.Result
 	switch {
-	case err != nil && failedReading(l.body):
-		res = call.Result{Class: call.Permanent, Err: err}
 	case err != nil && isCanceled(x.req):
 		res = call.Result{Class: call.Canceled, Err: err}
+	case err != nil && failedReading(l.body) && l.ctx.Err() == nil: // else it may have failed for its caller's leaving
+		res = call.Result{Class: call.Permanent, Err: err}
+	case err != nil && trace.gaveUp():
+		res = call.Result{Class: call.Unavailable, Err: errSentAway}
 	case err != nil:
 		res = ofError(err, scheme, trace.sent())
 		resp = nil // of no use: a limit has passed since

@@ -80,7 +80,14 @@ func (h *holder) report() {
 func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
 	h.reading.Store(true)
 	h.attempt.BeginWait()
+	returned := false
+	defer func() {
+		if !returned { // a panic or a Goexit in the base
+			h.end(call.Result{Class: call.ServerFault})
+		}
+	}()
 	n, err := body.Read(p)
+	returned = true
 	late := h.attempt.EndWait()
 	switch {
 	case err == nil:

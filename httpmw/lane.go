@@ -48,6 +48,9 @@ func (l *lane) run(x *exchange, held context.Context) (res call.Result) {
 	defer func() {
 		if !settled { // a panic or Goexit in the base, a hook or a classifier
 			defer l.end(call.Result{Class: call.ServerFault})
+			if l.hedge && l.body != nil { // that of another attempt is the upload's to close
+				defer l.body.Close()
+			}
 			if resp != nil {
 				resp.Body.Close()
 			}
@@ -59,14 +62,15 @@ func (l *lane) run(x *exchange, held context.Context) (res call.Result) {
 
 	var trace *sendTrace
 	passes := x.call.Passes(&l.attempt)
-	if !x.call.MayRepeat() && x.call.MayRetry() {
-		trace, passes = new(sendTrace), false
+	if x.call.OnlyUnsent() {
+		trace, passes = &sendTrace{limits: l.attempt.Limits()}, false
 		held = trace.on(held)
 	}
 	trial := x.call.Try(l.n)
 	out, err := l.request(x, held, passes)
 	if err != nil {
 		res = x.call.Classify(l.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
+		trial.Ended(l.ctx, res)
 		settled = true
 		l.end(res)
 		return res

@@ -137,10 +137,13 @@ func WithNoRetryHeader(name string) Option {
 	}
 }
 
-// WithPanicHandler sets a function that is told of a panic in a hook of the
-// breaker's where it cannot go on to the caller: when a body nobody reads any more
-// ends with its request's context. Without it the panic goes on from the body's
-// next Read or Close. method is the route, as metrics name it.
+// WithPanicHandler sets a function that is told of a panic where it cannot go on to
+// the caller: in a hook of the breaker's when a body that nobody reads any more ends
+// with its request's context, or in a body of the base transport's while the kit reads
+// what is left of a failed answer, aside from the call. Without it the panic goes on
+// from the body's next Read or Close, and from the call itself if that waits for what
+// is read; of an answer that was given up nobody learns then. method is the route, as
+// metrics name it. The function must not panic.
 func WithPanicHandler(handle func(method string, value any, stack []byte)) Option {
 	return func(o *options, faults *check.Faults) {
 		if handle == nil {

@@ -2,6 +2,7 @@ package httpmw
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -18,7 +19,7 @@ func (a *answer) park(ctx context.Context, patience time.Duration) {
 		return
 	}
 	a.parked = true
-	p := &parkedBody{source: a.resp.Body, done: make(chan struct{})}
+	p := &parkedBody{source: a.resp.Body, holder: a.holder, done: make(chan struct{})}
 	p.more.L = &p.mu
 	go p.fill() // ends with the attempt's context at the latest
 	timer := time.NewTimer(patience)
@@ -30,6 +31,7 @@ func (a *answer) park(ctx context.Context, patience time.Duration) {
 	}
 	a.releasePermit()
 	a.resp.Body = p
+	a.holder.report()
 }
 
 // drop gives up a response. What is not parked is read for a while first, aside
@@ -41,14 +43,21 @@ func (a *answer) drop() {
 		body.Close()
 		return
 	}
-	timer := time.AfterFunc(drainTime, func() { body.Close() })
+	shut := func() {
+		defer a.holder.contain()
+		body.Close()
+	}
+	timer := time.AfterFunc(drainTime, shut)
 	go func() {
+		defer func() {
+			if timer.Stop() {
+				shut()
+			}
+		}()
+		defer a.holder.contain()
 		// One byte more than the limit: a chunked body of just that size has not
 		// shown its end before.
 		_, _ = io.CopyN(io.Discard, body, drainSize+1)
-		if timer.Stop() {
-			body.Close()
-		}
 	}()
 }
 
@@ -63,6 +72,7 @@ func (a *answer) forsake() {
 // parkedBody is a body of which the first part, and maybe all, is in memory.
 type parkedBody struct {
 	source io.ReadCloser
+	holder *holder
 	done   chan struct{} // closed when fill has ended
 
 	mu     sync.Mutex
@@ -72,14 +82,24 @@ type parkedBody struct {
 	err    error // that ended the body, io.EOF or another; nil if there is more
 }
 
-// fill reads until the body ends or is too large.
+var errBodyPanicked = errors.New("httpmw: the base transport's response body panicked while it was read")
+
+// fill reads until the body ends or is too large. A panic of the body's ends it too,
+// and goes on where the caller comes by.
 func (p *parkedBody) fill() {
 	defer close(p.done)
+	over := false
+	defer func() {
+		if !over {
+			p.keep(nil, errBodyPanicked, true)
+		}
+	}()
+	defer p.holder.contain()
 	var buf [4 << 10]byte
 	for size := 0; ; {
 		n, err := p.source.Read(buf[:])
 		size += n
-		if p.keep(buf[:n], err, size > drainSize) {
+		if over = p.keep(buf[:n], err, size > drainSize); over {
 			return
 		}
 	}
@@ -98,6 +118,9 @@ func (p *parkedBody) keep(piece []byte, err error, enough bool) bool {
 
 func (p *parkedBody) Read(b []byte) (int, error) {
 	if n, here, err := p.taken(b); here {
+		if err == errBodyPanicked {
+			p.holder.report()
+		}
 		return n, err
 	}
 	return p.source.Read(b)

@@ -24,8 +24,12 @@ func sendable(req *http.Request) (keyed bool, err error) {
 	case req.Method != "" && !isToken(req.Method):
 		return false, fmt.Errorf("httpmw: the request's method %q is no method", req.Method)
 	}
+	// A host that is none may hold a user and a password: no error repeats it.
 	if notInHost.anyOf(req.Host) {
-		return false, fmt.Errorf("httpmw: the request's host %q is no host", req.Host)
+		return false, errors.New("httpmw: the request's Host is no host")
+	}
+	if strings.IndexByte(req.URL.Host, '@') > 0 { // what begins with it may be a socket's name
+		return false, errors.New("httpmw: the host of the request's URL is no host: a user goes into URL.User")
 	}
 	if keyed, err = sendableFields("header", req.Header); err != nil {
 		return false, err
@@ -47,13 +51,17 @@ func sendableFields(kind string, fields http.Header) (keyed bool, err error) {
 		if slices.ContainsFunc(values, notInValue.anyOf) {
 			return false, fmt.Errorf("httpmw: the request's %s %s has a control character in a value", kind, name)
 		}
-		keyed = keyed || len(values) > 0 && isKey(name)
+		keyed = keyed || isKey(name) && slices.ContainsFunc(values, isSaid)
 	}
 	return keyed, nil
 }
 
-// isKey reports whether a field is that of an idempotency key, by the rule of net/http
-// itself, however it is spelled.
+// isSaid reports whether a field's value is more than space, which is not sent. An
+// idempotency key that is not is none: no server can tell a repeat by it.
+func isSaid(value string) bool { return strings.Trim(value, " \t") != "" }
+
+// isKey reports whether a field is that of an idempotency key, by the names that
+// net/http looks for, however it is spelled.
 func isKey(name string) bool {
 	switch len(name) {
 	case len("Idempotency-Key"):

@@ -12,13 +12,27 @@ import (
 )
 
 // find returns the policy of a request in a table, and the name it goes by: the
-// pattern that matches, or the HTTP method alone. It is never the raw path, so that
-// the names stay few and hold no secret.
+// pattern that matches, or the HTTP method alone, or [OtherMethod]. It is never the
+// raw path, so that the names stay few and hold no secret.
 func find(table *holdfast.Table, req *http.Request) (*holdfast.Method, string) {
 	if key := table.Routes().(*routes).match(req); key != "" {
 		return table.Method(key), key
 	}
-	return table.Default(), methodOf(req)
+	return table.Default(), nameOf(methodOf(req))
+}
+
+// OtherMethod is the name of requests that match no pattern and whose method is none
+// of RFC 9110 or 5789: the methods of a proxy's clients may be any number of words.
+const OtherMethod = "OTHER"
+
+// nameOf returns the name that requests with a method go by.
+func nameOf(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return method
+	}
+	return OtherMethod
 }
 
 func methodOf(req *http.Request) string {

@@ -2,8 +2,11 @@ package httpmw
 
 import (
 	"context"
+	"fmt"
 	"net/http/httptrace"
 	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // sent is what is known about whether an attempt's request was written.
@@ -18,15 +21,37 @@ const (
 // sendTrace watches whether a request could have been written: whether it was
 // given a connection. When it really is written cannot be told, for HTTP/2
 // reports that only afterwards. The trace is made only where a repeat hangs on it.
+//
+// It also puts an end to a request that net/http repeats on and on by itself, because
+// each new connection is taken from it again.
 type sendTrace struct {
-	connecting, connected atomic.Bool
+	limits *timeout.Held // the attempt's context
+
+	connecting, connected, over atomic.Bool
+	made                        atomic.Int32 // connections for this request
 }
+
+// maxConnections is how many new connections an attempt may use up.
+const maxConnections = 5
+
+var errSentAway = fmt.Errorf("httpmw: the request was sent away from each of %d new connections", maxConnections)
 
 // on returns ctx with the trace in it, beside one of the caller's.
 func (s *sendTrace) on(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { s.connecting.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { s.connected.Store(true) },
+		GetConn: func(string) {
+			s.connecting.Store(true)
+			if s.made.Load() >= maxConnections {
+				s.over.Store(true)
+				s.limits.Release()
+			}
+		},
+		GotConn: func(info httptrace.GotConnInfo) {
+			s.connected.Store(true)
+			if !info.Reused {
+				s.made.Add(1)
+			}
+		},
 	})
 }
 
@@ -41,3 +66,6 @@ func (s *sendTrace) sent() sent {
 	}
 	return sentNothing
 }
+
+// gaveUp reports whether the trace has ended the attempt.
+func (s *sendTrace) gaveUp() bool { return s != nil && s.over.Load() }

@@ -266,7 +266,7 @@ func TestH1_BadRequestsAreRefused(t *testing.T) {
 		"a bad method":     {func(r *http.Request) { r.Method = "GE T" }, `httpmw: the request's method "GE T" is no method`},
 		"a bad name":       {func(r *http.Request) { r.Header = http.Header{"a b": {"1"}} }, `httpmw: the request's header name "a b" is no name`},
 		"a bad value":      {func(r *http.Request) { r.Header.Set("A", "secret\n") }, "httpmw: the request's header A has a control character in a value"},
-		"a bad host":       {func(r *http.Request) { r.Host = "a b" }, `httpmw: the request's host "a b" is no host`},
+		"a bad host":       {func(r *http.Request) { r.Host = "a b" }, "httpmw: the request's Host is no host"},
 		"a bad trailer":    {func(r *http.Request) { r.Trailer = http.Header{"a b": nil} }, `httpmw: the request's trailer name "a b" is no name`},
 		"a bad override":   {func(r *http.Request) { *r = *r.WithContext(badOverride(r.Context())) }, "holdfast: Override.Timeout.Attempt = -1ns: must not be negative; 0 is no limit"},
 		"a done context":   {func(r *http.Request) { *r = *r.WithContext(done(r.Context())) }, "context canceled"},

@@ -39,14 +39,33 @@ func ComputedStatus(class call.Class) string {
 // answer was a fallback's already, further out on its way here, or further in.
 func MarkedBy(values []string) bool {
 	for _, v := range values {
-		for member := range strings.SplitSeq(v, ",") {
+		for v != "" {
+			member, rest := cutMember(v)
 			name, _, _ := strings.Cut(member, ";")
 			if strings.TrimSpace(name) == cacheName {
 				return true
 			}
+			v = rest
 		}
 	}
 	return false
+}
+
+// cutMember cuts the first member off a list (RFC 9651, section 3.1), in which a
+// comma may also stand within quotes.
+func cutMember(list string) (member, rest string) {
+	quoted := false
+	for i := 0; i < len(list); i++ {
+		switch c := list[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++ // what follows stands for itself
+		case c == ',' && !quoted:
+			return list[:i], list[i+1:]
+		}
+	}
+	return list, ""
 }
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }

@@ -154,5 +154,8 @@ func TestMarks(t *testing.T) {
 	require.True(t, fallback.MarkedBy([]string{"CDN; hit", "edge; fwd=miss, " + e.CacheStatus(call.Refused)}))
 	require.True(t, fallback.MarkedBy([]string{fallback.ComputedStatus(call.TimedOut)}))
 	require.False(t, fallback.MarkedBy([]string{"CDN; hit, holdfast-edge; hit", ""}))
+	require.False(t, fallback.MarkedBy([]string{`edge; hit; detail="a,holdfast;b"`, `edge; detail="\",holdfast;"`}))
+	require.True(t, fallback.MarkedBy([]string{`edge; detail="a,\",b", holdfast; hit`, `x`}))
+	require.True(t, fallback.MarkedBy([]string{`edge; detail="a\\",holdfast; hit`}))
 	require.Equal(t, "stale computed none invalid", fallback.KindStale.String()+" "+fallback.KindComputed.String()+" "+fallback.Kind(0).String()+" "+fallback.Kind(9).String())
 }

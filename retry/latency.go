@@ -141,6 +141,9 @@ func (l *Latency) PercentileAt(now mono.Instant) time.Duration {
 
 // IdleAt reports whether nothing recorded counts any more at the moment now.
 func (l *Latency) IdleAt(now mono.Instant) bool {
+	if l == nil {
+		return true
+	}
 	turn := l.turnAt(now)
 	for s := range l.slots {
 		for i := range l.slots[s] {

@@ -158,3 +158,11 @@ func BenchmarkLatency(b *testing.B) {
 		}
 	})
 }
+
+func TestANilLatencyKnowsNothing(t *testing.T) {
+	var none *Latency
+	none.Update(Hedge{Percentile: 0.5})
+	none.RecordAt(1, 0)
+	require.Zero(t, none.PercentileAt(0))
+	require.True(t, none.IdleAt(0))
+}

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,6 +147,29 @@ func TestD101_EveryKeyExpires(t *testing.T) {
 		require.EqualValues(t, 2, fields)
 		time.Sleep(61 * time.Second)
 		require.Empty(t, m.Keys())
+	})
+}
+
+// D101: what has expired goes however many live for long, and wherever they stand.
+func TestD101_WhatLivesLongKeepsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := embedded(t)
+		s := store(t, c)
+		forced := 0
+		for i := range 1000 {
+			if i%100 < 10 && forced < 50 { // some of the oldest, and some in between
+				forced++
+				_, err := s.Force(t.Context(), "s", fmt.Sprint("forced", i), breaker.Order{
+					Do: breaker.ForceNow, Opening: breaker.Opening{Worker: "a", Keep: 7 * 24 * time.Hour},
+				})
+				require.NoError(t, err)
+			}
+			_, err := s.Open(t.Context(), "s", fmt.Sprint("host", i), opening("a"))
+			require.NoError(t, err)
+			time.Sleep(time.Second + 17*time.Microsecond)
+		}
+		// 60 live for the minute that they are kept.
+		require.LessOrEqual(t, c.HLen(t.Context(), records).Val(), int64((forced+60)*3/2))
 	})
 }
 

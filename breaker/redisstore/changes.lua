@@ -3,19 +3,17 @@
 local after, most = tonumber(ARGV[2]), tonumber(ARGV[3])
 if not epoch then return {whole(now), '0', '0', 1, 0} end
 
--- A few records are looked at each time, others each time, for somebody else may
--- have spoilt them; then the space begins anew without them, which all notice.
-local size = redis.call('ZCARD', KEYS[2])
-if size > 0 then
-  local from = math.max(0, math.min(size - 8, math.floor(now / 1000) % size))
-  local some, fields = redis.call('ZRANGE', KEYS[2], from, from + 7), {}
-  for i, member in ipairs(some) do fields[i] = 'k' .. member end
+-- A few records are looked at each time, for somebody else may have spoilt them; then
+-- the space begins anew without them, which all notice.
+local few, fields = some(), {}
+if #few > 0 then
+  for i, member in ipairs(few) do fields[i] = 'k' .. member end
   local spoilt = false
   for i, text in ipairs(redis.call('HMGET', KEYS[1], unpack(fields))) do
     if not text or not parse(text) then
       spoilt = true
       redis.call('HDEL', KEYS[1], fields[i])
-      redis.call('ZREM', KEYS[2], some[i])
+      redis.call('ZREM', KEYS[2], few[i])
     end
   end
   if spoilt then

@@ -50,6 +50,10 @@ func TestASpaceHasOneSlot(t *testing.T) {
 func TestClientsThatIgnoreDeadlinesAreRefused(t *testing.T) {
 	_, err := New(nil, Options{})
 	require.ErrorContains(t, err, "client is nil")
+	for _, none := range []redis.UniversalClient{(*redis.Client)(nil), (*redis.ClusterClient)(nil), (*redis.Ring)(nil)} {
+		_, err = New(none, Options{})
+		require.ErrorContains(t, err, "client is nil")
+	}
 	for name, c := range map[string]redis.UniversalClient{
 		"single":   redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}),
 		"cluster":  redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}),

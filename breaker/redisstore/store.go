@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -36,10 +37,11 @@ const defaultPrefix = "holdfast"
 // It returns an error if client is nil, or is one of go-redis's that ignores the
 // deadlines of its contexts: set ContextTimeoutEnabled in its options.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
+	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errors.New("redisstore: client is nil")
+	}
 	heeds := true
 	switch c := client.(type) {
-	case nil:
-		return nil, errors.New("redisstore: client is nil")
 	case *redis.Client:
 		heeds = c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:

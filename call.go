@@ -105,7 +105,7 @@ func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms
 	c.end = c.now.Add(c.limits.Total)
 	c.state = m.state(c.info, c.now)
 	if c.bucket = c.state.bucket; c.bucket == nil && c.retry != nil && c.retry != m.retry.policy {
-		c.bucket = retry.NewBucket(c.retry.Budget) // the policy has none to share
+		c.bucket = retry.NewBucketAt(c.retry.Budget, c.now) // the policy has none to share
 	}
 	c.hedged = c.mayHedge()
 	c.count()

@@ -114,11 +114,11 @@ func (c *Call) decide(ctx context.Context, res *call.Result) retry.Decision {
 		return retry.Decision{}
 	}
 	c.now = mono.Now()
-	return c.retry.Next(retry.Input{
+	return c.retry.NextAt(retry.Input{
 		Attempt: c.attempts, Before: c.before, Result: *res, Safety: c.info.Safety, Keyed: c.keyed, Probe: c.probe, Nested: c.nested,
 		CallerDone: ctx.Err() != nil, Left: c.left(), Refusal: c.refusal(),
-		Bucket: c.bucket, Now: c.now, PrevDelay: c.delay, U: 1 - rand.Float64(),
-	})
+		Bucket: c.bucket, PrevDelay: c.delay, U: 1 - rand.Float64(),
+	}, c.now)
 }
 
 // refusal returns what the breaker would answer to the next attempt, nil for

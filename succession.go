@@ -110,7 +110,7 @@ func newBudgets(budget retry.Budget) *budgets {
 	b := &budgets{}
 	b.budget.Store(&budget)
 	b.Registry = keyed.New(keyed.Options[*retry.Bucket]{
-		New:  func(string) *retry.Bucket { return retry.NewBucket(*b.budget.Load()) },
+		New:  func(string) *retry.Bucket { return retry.NewBucketAt(*b.budget.Load(), mono.Now()) },
 		Idle: func(b *retry.Bucket) bool { return b.FullAt(mono.Now()) },
 	})
 	return b
@@ -123,7 +123,7 @@ func (b *budgets) update(budget retry.Budget) {
 	}
 	b.budget.Store(&budget)
 	for _, bucket := range b.All() {
-		bucket.Update(budget)
+		bucket.UpdateAt(budget, mono.Now())
 	}
 }
 

@@ -1,6 +1,7 @@
 package bulkhead
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -81,19 +82,24 @@ func (t *Turn) UntilAt() (mono.Instant, bool) {
 	return t.began.Add(d), d > 0
 }
 
-// LeaveAt gives the turn up, for MaxWait is over or the attempt's limit. It
-// returns the refusal. What the attempt holds goes to the next.
-func (t *Turn) LeaveAt(mono.Instant) error {
+// LeaveAt gives the turn up at now. It returns the refusal: the attempt has waited
+// out MaxWait if that is over, or else its own limit has passed. What the attempt
+// holds goes to the next.
+func (t *Turn) LeaveAt(now mono.Instant) error {
 	if t.place == nil {
 		return nil
 	}
 	b := t.bulkheads[t.stage]
+	refusal := &FullError{key: b.name, reason: ContextEnded, ended: context.DeadlineExceeded, cause: context.DeadlineExceeded}
+	if until, ok := t.UntilAt(); ok && now >= until {
+		refusal = &FullError{key: b.name, reason: WaitedOut}
+	}
 	if !b.leave(t.place) {
 		b.release()
 	}
 	t.place = nil
 	t.release()
-	return &FullError{key: b.name, reason: WaitedOut}
+	return refusal
 }
 
 // release gives back what is held.

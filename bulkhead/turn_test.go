@@ -2,6 +2,7 @@ package bulkhead_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,7 +72,8 @@ func TestARefusedOrLeftTurnHoldsNothing(t *testing.T) {
 	require.ErrorIs(t, err, bulkhead.ErrFull)
 	var full *bulkhead.FullError
 	require.ErrorAs(t, err, &full)
-	require.Equal(t, bulkhead.WaitedOut, full.Reason())
+	require.Equal(t, bulkhead.ContextEnded, full.Reason(), "MaxWait has no end: it is the attempt's limit")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.True(t, first.Idle())
 	held.Release()
 	require.True(t, second.Idle())
@@ -85,6 +87,25 @@ func TestARefusedOrLeftTurnHoldsNothing(t *testing.T) {
 	again.Release() // granted, and not yet asked for
 	require.ErrorIs(t, leaver.LeaveAt(1), bulkhead.ErrFull)
 	require.True(t, last.Try(nil, second))
+}
+
+// LeaveAt says why: MaxWait is over, or else the attempt's own limit.
+func TestALeftTurnSaysWhy(t *testing.T) {
+	b := made(t, bulkhead.Config{Limit: 1, Queue: 1, MaxWait: time.Second})
+	var held, got bulkhead.Pair
+	require.True(t, held.Try(b, nil))
+	for after, want := range map[time.Duration]bulkhead.Reason{
+		time.Second - 1: bulkhead.ContextEnded, time.Second: bulkhead.WaitedOut, time.Hour: bulkhead.WaitedOut,
+	} {
+		turn := bulkhead.NewTurn(b, nil)
+		ok, err := turn.PollAt(100, &got)
+		require.NoError(t, err)
+		require.False(t, ok)
+		var full *bulkhead.FullError
+		require.ErrorAs(t, turn.LeaveAt(mono.Instant(100).Add(after)), &full)
+		require.Equal(t, want, full.Reason(), after)
+		require.Equal(t, want == bulkhead.ContextEnded, errors.Is(full, context.DeadlineExceeded))
+	}
 }
 
 // A turn has its place among those who wait in Acquire.

@@ -23,7 +23,7 @@ func BenchmarkFirstTrySucceeds(b *testing.B) {
 			k.EarnAt(now)
 			return true
 		}
-		return p.Next(Input{Attempt: 1, Result: r, Left: NoLimit, Bucket: k, Now: now, U: 1}).Again
+		return p.NextAt(Input{Attempt: 1, Result: r, Left: NoLimit, Bucket: k, U: 1}, now).Again
 	}
 	b.Run("bare", func(b *testing.B) {
 		for b.Loop() {
@@ -65,9 +65,9 @@ func BenchmarkFirstTrySucceeds(b *testing.B) {
 		})
 	})
 	b.Run("through Next", func(b *testing.B) {
-		in := Input{Attempt: 1, Result: call.Result{Class: call.OK}, Left: NoLimit, Now: now, U: 1}
+		in := Input{Attempt: 1, Result: call.Result{Class: call.OK}, Left: NoLimit, U: 1}
 		for b.Loop() {
-			p.Next(in)
+			p.NextAt(in, now)
 		}
 	})
 }
@@ -75,19 +75,19 @@ func BenchmarkFirstTrySucceeds(b *testing.B) {
 func BenchmarkNextAgain(b *testing.B) {
 	p, now := &Policy{}, mono.Now()
 	in := fail(call.Unavailable)
-	in.Bucket, in.Now = NewBucketAt(Budget{Cap: 1e10, PerSecond: 1000, Initial: 1e10}, now), now
+	in.Bucket = NewBucketAt(Budget{Cap: 1e10, PerSecond: 1000, Initial: 1e10}, now)
 	b.ReportAllocs()
 	for b.Loop() {
-		p.Next(in)
+		p.NextAt(in, now)
 	}
 }
 
 func TestADecisionDoesNotAllocate(t *testing.T) {
 	p, now := &Policy{}, mono.Now()
 	in := fail(call.Unavailable)
-	in.Bucket, in.Now = NewBucketAt(Budget{}, now), now
+	in.Bucket = NewBucketAt(Budget{}, now)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		p.Next(in)
+		p.NextAt(in, now)
 		in.Bucket.EarnAt(now)
 	}))
 }

@@ -1,12 +1,14 @@
 package retry
 
 import (
+	"errors"
 	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
@@ -36,17 +38,25 @@ type fill struct {
 // fill.
 const moved = math.MaxInt64
 
-// NewBucket returns a bucket with b's initial tokens, or nil for [NoBudget]. A
-// budget with faults is taken as the standard one.
-func NewBucket(b Budget) *Bucket { return NewBucketAt(b, mono.Now()) }
+// NewBucket returns a bucket with b's initial tokens, or nil for [NoBudget]. The
+// error names every fault of b.
+func NewBucket(b Budget) (*Bucket, error) {
+	if err := b.fault(); err != nil {
+		return nil, err
+	}
+	return NewBucketAt(b, mono.Now()), nil
+}
 
-// NewBucketAt is NewBucket for a caller that has read the clock.
+func (b Budget) fault() error {
+	var fs check.Faults
+	fs.In("Budget", b.Check())
+	return fs.Err("retry")
+}
+
+// NewBucketAt is NewBucket for a caller that has checked b and read the clock.
 func NewBucketAt(b Budget, now mono.Instant) *Bucket {
 	if b.none {
 		return nil
-	}
-	if b.Check() != nil {
-		b = Budget{}
 	}
 	k := &struct { // in one object
 		Bucket
@@ -93,12 +103,27 @@ func (k *Bucket) read() (f *fill, empty int64) {
 }
 
 // Update puts another budget in force. The bucket keeps the tokens it holds, at
-// most the new Cap; none is lost that is given back meanwhile. A nil bucket stays
-// without bounds, and [NoBudget] or a budget with faults changes nothing.
-func (k *Bucket) Update(b Budget) { k.update(b, mono.Now()) }
+// most the new Cap; none is lost that is given back meanwhile. A bucket without
+// bounds stays so, and one with bounds does not lose them: for either [NoBudget]
+// and another budget are an error, as are the faults of b, which it names; nothing
+// is changed then.
+func (k *Bucket) Update(b Budget) error {
+	if err := b.fault(); err != nil {
+		return err
+	}
+	if (k == nil) != b.none {
+		return errBounds
+	}
+	k.UpdateAt(b, mono.Now())
+	return nil
+}
 
-func (k *Bucket) update(b Budget, now mono.Instant) {
-	if k == nil || b.none || b.Check() != nil {
+var errBounds = errors.New("retry: Budget: a bucket neither gets nor loses its bounds; make another")
+
+// UpdateAt is Update for a caller that has checked b and read the clock. It leaves a
+// bucket alone that is to get or lose its bounds.
+func (k *Bucket) UpdateAt(b Budget, now mono.Instant) {
+	if k == nil || b.none {
 		return
 	}
 	next := &fill{}
@@ -109,6 +134,16 @@ func (k *Bucket) update(b Budget, now mono.Instant) {
 	next.hold(min(old.tokens(old.empty.Swap(moved), now), next.budget.Cap), now)
 	k.now.Store(next)
 }
+
+// Take takes a token for an attempt beyond the first and reports whether there was
+// one. A nil bucket has always one.
+func (k *Bucket) Take() bool { return k.TakeAt(mono.Now()) }
+
+// Earn notes a success.
+func (k *Bucket) Earn() { k.EarnAt(mono.Now()) }
+
+// Return gives back a token that was taken for an attempt that is not made.
+func (k *Bucket) Return() { k.ReturnAt(mono.Now()) }
 
 // EarnAt notes a success at the moment now. While the bucket is full it writes
 // nothing.

@@ -3,6 +3,7 @@ package retry
 import (
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,7 @@ func TestC2_ABucketKeepsItsTokens(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"update": func(t *rapid.T) {
 				b = draw("next").WithDefaults()
-				k.update(b, now)
+				k.UpdateAt(b, now)
 				held = min(held, b.Cap)
 			},
 			"take": func(t *rapid.T) {
@@ -66,7 +67,7 @@ func TestC2_ABucketLosesNoToken(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					k.update(Budget{PerSecond: 0.1 * float64(1+(i+u)%3), Cap: whole}, now)
+					k.UpdateAt(Budget{PerSecond: 0.1 * float64(1+(i+u)%3), Cap: whole}, now)
 				}
 			}
 		})
@@ -89,13 +90,34 @@ func TestC2_ABucketLosesNoToken(t *testing.T) {
 	require.InDelta(t, whole-workers*each/2, k.TokensAt(now), 1e-3)
 }
 
-// What has no bounds keeps none, and what is no budget changes nothing.
+// What has no bounds keeps none, and what is no budget changes nothing; either is
+// told.
 func TestABucketIsUpdatedByABudgetOnly(t *testing.T) {
 	var none *Bucket
-	none.Update(Budget{})
-	require.True(t, none.TakeAt(mono.Now()))
-	k := NewBucketAt(Budget{Initial: 3}, 0)
-	k.update(NoBudget(), 0)
-	k.update(Budget{Share: -1}, 0)
-	require.Equal(t, 3.0, k.TokensAt(0))
+	require.ErrorIs(t, none.Update(Budget{}), errBounds)
+	require.NoError(t, none.Update(NoBudget()))
+	require.True(t, none.Take())
+	k := bucketOf(t, Budget{Initial: 3, PerSecond: 1e-6})
+	require.ErrorIs(t, k.Update(NoBudget()), errBounds)
+	require.ErrorContains(t, k.Update(Budget{Share: -1}), "retry: Budget.Share = -1")
+	require.InDelta(t, 3, k.Tokens(), 0.01)
+	require.NoError(t, k.Update(Budget{Cap: 2, PerSecond: 1e-6}))
+	require.InDelta(t, 2, k.Tokens(), 0.01)
+}
+
+// A caller from outside has no reading of the clock to give.
+func TestABucketByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := bucketOf(t, Budget{PerSecond: 1, Initial: 1, Share: 0.5})
+		require.True(t, k.Take())
+		require.False(t, k.Take())
+		k.Return()
+		require.True(t, k.Take())
+		k.Earn()
+		require.False(t, k.Take())
+		k.Earn()
+		require.True(t, k.Take())
+		time.Sleep(time.Second)
+		require.True(t, k.Take())
+	})
 }

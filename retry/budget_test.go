@@ -71,7 +71,7 @@ func TestR6_TheBucketStepByStep(t *testing.T) {
 
 func TestR6_TheBucketInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBucket(Budget{})
+		b := bucketOf(t, Budget{})
 		require.Equal(t, 10.0, b.Tokens())
 		time.Sleep(3 * time.Second)
 		require.Equal(t, 40.0, b.Tokens())
@@ -81,7 +81,7 @@ func TestR6_TheBucketInVirtualTime(t *testing.T) {
 }
 
 func TestR6_NoBudgetHasNoBounds(t *testing.T) {
-	b := NewBucket(NoBudget())
+	b := bucketOf(t, NoBudget())
 	require.Nil(t, b)
 	b.EarnAt(mono.Now())
 	for range 1000 {
@@ -93,8 +93,19 @@ func TestR6_NoBudgetHasNoBounds(t *testing.T) {
 	require.False(t, Budget{}.IsNone())
 }
 
-func TestR6_ABudgetWithFaultsIsTheStandardOne(t *testing.T) {
-	require.Equal(t, NewBucket(Budget{}).now.Load().budget, NewBucket(Budget{Cap: math.NaN()}).now.Load().budget)
+func bucketOf(t *testing.T, b Budget) *Bucket {
+	t.Helper()
+	k, err := NewBucket(b)
+	require.NoError(t, err)
+	return k
+}
+
+// Also C1: nothing is bent silently.
+func TestR6_ABudgetWithFaultsIsRefused(t *testing.T) {
+	k, err := NewBucket(Budget{Cap: math.NaN(), Share: 2})
+	require.Nil(t, k)
+	require.ErrorContains(t, err, "Budget.Share = 2: must be in (0, 1]")
+	require.ErrorContains(t, err, "Budget.Cap = NaN")
 }
 
 func TestR6_PropertyTokensAreConserved(t *testing.T) {

@@ -33,14 +33,14 @@ func TestR1_PropertyACallStaysWithinItsPolicy(t *testing.T) {
 			now = now.Add(time.Duration(rapid.IntRange(0, 500).Draw(t, "attempt ms")) * time.Millisecond)
 			in := Input{
 				Attempt: attempt, Safety: call.ReadOnly, Left: start.Add(whole).Sub(now),
-				Bucket: bucket, Now: now, PrevDelay: prev,
+				Bucket: bucket, PrevDelay: prev,
 				U: rapid.Float64Range(math.SmallestNonzeroFloat64, 1).Draw(t, "U"),
 				Result: call.Result{
 					Class:      rapid.SampledFrom([]call.Class{call.Throttled, call.Unavailable, call.OK}).Draw(t, "class"),
 					RetryAfter: time.Duration(rapid.IntRange(-1, 2).Draw(t, "RetryAfter s")) * time.Second,
 				},
 			}
-			d := p.Next(in)
+			d := p.NextAt(in, now)
 			if !d.Again {
 				require.Zero(t, d.Delay)
 				require.Equal(t, d.Reason == nil, in.Result.Class == call.OK || attempt == p.MaxAttempts)
@@ -101,7 +101,11 @@ func FuzzBucket(f *testing.F) {
 			return // beyond what a clock shows
 		}
 		now := mono.Instant(at)
-		k := NewBucketAt(Budget{Share: share, PerSecond: perSecond, Cap: most, Initial: initial}, now)
+		b := Budget{Share: share, PerSecond: perSecond, Cap: most, Initial: initial}
+		if _, err := NewBucket(b); err != nil {
+			return
+		}
+		k := NewBucketAt(b, now)
 		earned := k.TokensAt(now)
 		taken := 0.0
 		for _, op := range ops {

@@ -65,7 +65,22 @@ func ExampleStoppedError() {
 }
 
 func ExampleBucket() {
-	bucket := retry.NewBucket(retry.Budget{PerSecond: 1e-6, Initial: 1}) // next to no reserve
-	fmt.Printf("%.1f\n", bucket.Tokens())
-	// Output: 1.0
+	bucket, err := retry.NewBucket(retry.Budget{PerSecond: 1e-6, Initial: 1}) // next to no reserve
+	if err != nil {
+		panic(err)
+	}
+	policy := &retry.Policy{Backoff: retry.NoWait()}
+	failed := retry.Input{
+		Attempt: 1, Safety: call.ReadOnly, Result: call.Result{Class: call.Unavailable}, Left: retry.NoLimit, Bucket: bucket, U: 1,
+	}
+	fmt.Println(policy.Next(failed).Again)
+	fmt.Println(policy.Next(failed).Reason)
+	for range 5 {
+		bucket.Earn() // a fifth of a token for each success
+	}
+	fmt.Println(policy.Next(failed).Again)
+	// Output:
+	// true
+	// retry: this client's budget for the target is used up
+	// true
 }

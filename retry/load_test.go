@@ -18,7 +18,7 @@ import (
 // them, with the standard policy, and returns how many calls and attempts there
 // were. It must be called in a bubble.
 func load(perSecond int, span time.Duration, failing float64) (calls, attempts int64) {
-	p, bucket := &Policy{}, NewBucket(Budget{})
+	p, bucket := &Policy{}, NewBucketAt(Budget{}, mono.Now())
 	var made atomic.Int64
 	var wg sync.WaitGroup
 	n := int(span.Seconds() * float64(perSecond))
@@ -28,11 +28,11 @@ func load(perSecond int, span time.Duration, failing float64) (calls, attempts i
 			for attempt := 1; ; attempt++ {
 				made.Add(1)
 				if rand.Float64() >= failing {
-					bucket.EarnAt(mono.Now())
+					bucket.Earn()
 					return
 				}
 				d := p.Next(Input{
-					Attempt: attempt, Safety: call.ReadOnly, Left: NoLimit, Bucket: bucket, Now: mono.Now(),
+					Attempt: attempt, Safety: call.ReadOnly, Left: NoLimit, Bucket: bucket,
 					Result: call.Result{Class: call.ServerFault}, PrevDelay: prev, U: 1 - rand.Float64(),
 				})
 				if !d.Again {
@@ -76,7 +76,7 @@ func TestD041_ABurstIsChargedBeforeItWaits(t *testing.T) {
 		for attempt := 1; ; attempt++ {
 			d := p.Next(Input{
 				Attempt: attempt, Safety: call.Idempotent, Left: NoLimit, U: 1,
-				Bucket: bucket, Now: mono.Now(), Result: call.Result{Class: call.Unavailable},
+				Bucket: bucket, Result: call.Result{Class: call.Unavailable},
 			})
 			if !d.Again {
 				return repeats
@@ -86,7 +86,7 @@ func TestD041_ABurstIsChargedBeforeItWaits(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		bucket := NewBucket(Budget{})
+		bucket := bucketOf(t, Budget{})
 		var repeats atomic.Int64
 		var wg sync.WaitGroup
 		for range 100 {
@@ -97,7 +97,7 @@ func TestD041_ABurstIsChargedBeforeItWaits(t *testing.T) {
 		require.GreaterOrEqual(t, repeats.Load(), int64(10))
 	})
 	synctest.Test(t, func(t *testing.T) {
-		bucket := NewBucket(Budget{})
+		bucket := bucketOf(t, Budget{})
 		for range 6 { // one after another: each still gets its retries
 			require.EqualValues(t, 2, run(bucket))
 		}
@@ -109,8 +109,8 @@ func TestD042_ADenialKeepsTheFailureAndSaysWhoseItIs(t *testing.T) {
 	bucket := NewBucketAt(Budget{Initial: 1}, now)
 	require.True(t, bucket.TakeAt(now))
 	in := fail(call.ServerFault)
-	in.Bucket, in.Now = bucket, now
-	d := (&Policy{}).Next(in)
+	in.Bucket = bucket
+	d := (&Policy{}).NextAt(in, now)
 	require.Equal(t, Decision{Reason: ErrBudget}, d)
 	err := error(&StoppedError{Reason: d.Reason, Attempts: 1, Last: in.Result.Err})
 	require.ErrorIs(t, err, ErrBudget)
@@ -123,9 +123,8 @@ func TestD043_BudgetsOfTwoTargetsAreApart(t *testing.T) {
 	p, now := &Policy{}, mono.Now()
 	down, up := NewBucketAt(Budget{}, now), NewBucketAt(Budget{}, now)
 	in := fail(call.Unavailable)
-	in.Now = now
-	for in.Bucket = down; p.Next(in).Again; {
+	for in.Bucket = down; p.NextAt(in, now).Again; {
 	}
 	in.Bucket = up
-	require.True(t, p.Next(in).Again)
+	require.True(t, p.NextAt(in, now).Again)
 }

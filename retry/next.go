@@ -48,11 +48,9 @@ type Input struct {
 	// would admit one.
 	Refusal error
 
-	// Bucket is the budget of the call's target; nil is one without bounds.
+	// Bucket is the budget of the call's target; nil is one without bounds. Tell it
+	// of each success by [Bucket.Earn].
 	Bucket *Bucket
-
-	// Now is the moment of the decision.
-	Now mono.Instant
 
 	// PrevDelay is the call's last Decision.Delay; zero before the first.
 	PrevDelay time.Duration
@@ -79,8 +77,12 @@ type Decision struct {
 // Next decides whether the call gets another attempt. It is pure but for the
 // token that it takes from in.Bucket when it answers Again, and only then: the
 // token is paid before the wait, so that calls that wait at the same time do
-// not all count on the same one.
-func (p *Policy) Next(in Input) Decision {
+// not all count on the same one. Give it back with [Bucket.Return] if the attempt
+// is not made after all.
+func (p *Policy) Next(in Input) Decision { return p.NextAt(in, mono.Now()) }
+
+// NextAt is Next for a caller that has read the clock.
+func (p *Policy) NextAt(in Input, now mono.Instant) Decision {
 	if !Repeatable(in.Result, in.Safety, in.Keyed) || in.CallerDone || in.Probe || in.Nested || p.off {
 		return Decision{}
 	}
@@ -105,7 +107,7 @@ func (p *Policy) Next(in Input) Decision {
 	if delay >= in.Left {
 		return Decision{Reason: ErrNoTime}
 	}
-	if !in.Bucket.TakeAt(in.Now) {
+	if !in.Bucket.TakeAt(now) {
 		return Decision{Reason: ErrBudget}
 	}
 	return Decision{Again: true, Delay: delay}

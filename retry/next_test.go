@@ -67,7 +67,7 @@ func TestR2_TheRuleOverAllItsInputs(t *testing.T) {
 										in := Input{
 											Attempt: attempt, Safety: safety, Keyed: keyed, Probe: probe,
 											Result:     call.Result{Class: class, NotSent: notSent, NoRetry: noRetry, RetryAfter: pause},
-											CallerDone: callerDone, Left: left, Nested: nested, Bucket: bucket, Now: now, U: 1e-12,
+											CallerDone: callerDone, Left: left, Nested: nested, Bucket: bucket, U: 1e-12,
 										}
 										if refused {
 											in.Refusal = errOpen
@@ -93,7 +93,7 @@ func TestR2_TheRuleOverAllItsInputs(t *testing.T) {
 										default:
 											want = Decision{Again: true, Delay: delay}
 										}
-										got := policy.Next(in)
+										got := policy.NextAt(in, now)
 										if got != want {
 											t.Fatalf("policy %s, %+v:\ngot  %+v\nwant %+v", name, in, got, want)
 										}
@@ -127,7 +127,7 @@ func TestD028_ARefusalIsNeverRepeated(t *testing.T) {
 	bucket := NewBucketAt(Budget{}, now)
 	p := &Policy{MaxAttempts: 5, Backoff: Backoff{Base: time.Second}}
 	in := fail(call.Refused)
-	in.Bucket, in.Now = bucket, now
+	in.Bucket = bucket
 	in.Result.NotSent = true
 	require.Equal(t, Decision{}, p.Next(in))
 	require.Equal(t, 10.0, bucket.TokensAt(now), "the budget is untouched")

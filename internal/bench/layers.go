@@ -71,7 +71,7 @@ func retryRows() []row {
 		return contender{name: "holdfast", role: kit, setup: func() work {
 			var bucket *retry.Bucket
 			if budget {
-				bucket = retry.NewBucket(retry.Budget{})
+				bucket = retry.NewBucketAt(retry.Budget{}, mono.Now())
 			}
 			p, now := &retry.Policy{}, mono.Now()
 			return again(func(n int) {
@@ -81,7 +81,7 @@ func retryRows() []row {
 						bucket.EarnAt(now) // nil earns nothing
 						continue
 					}
-					p.Next(retry.Input{Attempt: 1, Result: res, Left: retry.NoLimit, Bucket: bucket, Now: now, U: 1})
+					p.NextAt(retry.Input{Attempt: 1, Result: res, Left: retry.NoLimit, Bucket: bucket, U: 1}, now)
 				}
 			})
 		}}

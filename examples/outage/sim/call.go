@@ -181,10 +181,10 @@ func (q *request) next(res call.Result) {
 		return
 	}
 	q.now = k.run.clock.instant()
-	d := k.retry.Next(retry.Input{
+	d := k.retry.NextAt(retry.Input{
 		Attempt: q.attempts, Before: q.before, Result: res, Safety: k.safety, Probe: q.probe && !k.unaware, Nested: k.nested,
-		Left: q.left(), Refusal: q.refusal(), Bucket: k.bucket, Now: q.now, PrevDelay: q.delay, U: 1 - k.run.backoff(),
-	})
+		Left: q.left(), Refusal: q.refusal(), Bucket: k.bucket, PrevDelay: q.delay, U: 1 - k.run.backoff(),
+	}, q.now)
 	if !d.Again {
 		q.stopped = d.Reason
 		q.finish()

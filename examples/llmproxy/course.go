@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -11,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 )
 
 // plan is how long each part of the story lasts.
@@ -40,17 +39,16 @@ type course struct {
 	plan      plan
 	providers []*provider
 	kit       *holdfast.Kit
-	screen    io.Writer // nil if nobody watches
 
 	mu          sync.Mutex
-	began       time.Time
+	screen      *screen // nil if nobody watches
 	completions []completion
 	turnings    []turning
 	silentEnd   time.Time // when A answered again
 }
 
-func newCourse(p plan, screen io.Writer) (*course, error) {
-	c := &course{plan: p, screen: screen}
+func newCourse(p plan, s *screen) (*course, error) {
+	c := &course{plan: p, screen: s}
 	for _, name := range []string{"A", "B", "C"} {
 		c.providers = append(c.providers, &provider{name: name, key: "key of " + name})
 	}
@@ -71,7 +69,7 @@ func newCourse(p plan, screen io.Writer) (*course, error) {
 func (c *course) run(ctx context.Context, client *http.Client, url string) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	c.began = time.Now()
+	c.screen.begin()
 	var workers sync.WaitGroup
 	over := make(chan struct{})
 	for n := range c.plan.workers {
@@ -97,23 +95,26 @@ func (c *course) run(ctx context.Context, client *http.Client, url string) {
 	c.tell(ctx)
 	close(over)
 	workers.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.screen.flush()
 }
 
 // tell is the story.
 func (c *course) tell(ctx context.Context) {
 	a, b, third := c.providers[0], c.providers[1], c.providers[2]
 	c.say("A, B and C are well: A is preferred")
-	pause(ctx, c.plan.well)
+	_ = program.Pause(ctx, c.plan.well)
 
 	c.say("A goes silent, B is slow to its first token")
 	a.turn(silent)
 	b.turn(slow)
-	pause(ctx, c.plan.silent)
+	_ = program.Pause(ctx, c.plan.silent)
 
 	c.say("somebody closes B off for maintenance; C breaks off every second stream")
 	third.turn(breaks)
 	c.channel("B").ForceOpen("maintenance")
-	pause(ctx, c.plan.maintenance)
+	_ = program.Pause(ctx, c.plan.maintenance)
 
 	c.say("all are well again, and B is released")
 	c.mu.Lock()
@@ -123,7 +124,7 @@ func (c *course) tell(ctx context.Context) {
 		p.turn(well)
 	}
 	c.channel("B").Release()
-	pause(ctx, c.plan.back)
+	_ = program.Pause(ctx, c.plan.back)
 }
 
 // channel returns the breaker of a channel, which has been used.
@@ -136,29 +137,12 @@ func (c *course) channel(name string) *breaker.Breaker {
 	panic("llmproxy: no breaker of " + name)
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
-
 // served notes a completion.
 func (c *course) served(done completion) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.completions = append(c.completions, done)
-	end := "ok"
-	switch {
-	case done.tokens == 0:
-		end = "refused"
-		if done.status == 0 {
-			end = "no answer"
-		}
-	case !done.ok:
-		end = "broke off"
-	}
-	c.line("#%-4d %-8s first token %4d ms  %2d tokens  %s", len(c.completions), done.by, done.first.Milliseconds(), done.tokens, end)
+	c.screen.request(len(c.completions), done)
 }
 
 // turned notes what a breaker does.
@@ -166,21 +150,11 @@ func (c *course) turned(t breaker.Transition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turnings = append(c.turnings, turning{time.Now(), t})
-	c.line("      breaker %s: %s to %s (%s)", t.Key, t.From, t.To, t.Reason)
+	c.screen.line("      breaker %s: %s to %s (%s)", t.Key, t.From, t.To, t.Reason)
 }
 
 func (c *course) say(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.screen != nil {
-		fmt.Fprintln(c.screen)
-	}
-	c.line("%s", text)
-}
-
-// line writes a line with the time; c.mu is held.
-func (c *course) line(format string, args ...any) {
-	if c.screen != nil {
-		fmt.Fprintf(c.screen, "%5.2f s  "+format+"\n", append([]any{time.Since(c.began).Seconds()}, args...)...)
-	}
+	c.screen.part(text)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -42,8 +43,8 @@ func TestTheProxyKeepsItsPromise(t *testing.T) {
 	for _, proto := range []memnet.Proto{memnet.HTTP1, memnet.H2C} {
 		t.Run(string(proto), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var screen strings.Builder
-				c, err := newCourse(short, &screen)
+				var shown strings.Builder
+				c, err := newCourse(short, &screen{out: &shown})
 				require.NoError(t, err)
 				inMemory(t, c, proto)
 				f := c.figures()
@@ -74,10 +75,12 @@ func TestTheProxyKeepsItsPromise(t *testing.T) {
 				last := c.completions[len(c.completions)-1]
 				require.Equal(t, "A|large", last.by, "sticky return")
 				require.Equal(t, breaker.Closed, c.channel("A").State())
-				require.Contains(t, screen.String(), "breaker A: closed to open")
-				require.Contains(t, screen.String(), "breaker A: half_open to closed")
-				require.Contains(t, screen.String(), "A|large")
-				require.Contains(t, screen.String(), "broke off")
+				require.Contains(t, shown.String(), "breaker A: closed to open")
+				require.Contains(t, shown.String(), "breaker A: half_open to closed")
+				require.Regexp(t, `(?m)^ \d\.\d\d s  A+ +\d+ ms +\d+ ms$`, shown.String())
+				require.Regexp(t, `(?m)^ \d\.\d\d s  B+ +\d+ ms +\d+ ms$`, shown.String())
+				require.Contains(t, shown.String(), "C!")
+				require.Less(t, strings.Count(shown.String(), "\n"), 70, "a screen full, of %d requests", f.Requests)
 			})
 		})
 	}
@@ -109,4 +112,39 @@ func TestAMixedStreamIsCounted(t *testing.T) {
 	require.Equal(t, 1, c.figures().Mixed)
 	require.Equal(t, "B", channelOf(`{"choices":[{"delta":{"content":"B7 "}}]}`))
 	require.Equal(t, "?", channelOf(`{"choices":[]}`))
+}
+
+// A letter for each request, in rows of half a second that an event ends; or a line.
+func TestTheScreen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := []completion{
+			{by: "A|large", tokens: 10, ok: true, first: 5 * time.Millisecond, status: 200},
+			{by: "C|small", tokens: 5, first: 200 * time.Millisecond, status: 200},
+			{by: "B|large", tokens: 10, ok: true, first: 7 * time.Millisecond, status: 200},
+			{status: 503}, {},
+		}
+		var rows, lines strings.Builder
+		for _, s := range []*screen{{out: &rows}, {out: &lines, each: true}, nil} {
+			s.begin()
+			s.part("it begins")
+			for i, c := range requests {
+				s.request(i+1, c)
+			}
+			time.Sleep(rowTime)
+			s.request(6, requests[0])
+			s.line("breaker")
+			s.request(7, requests[3])
+			s.flush()
+		}
+		require.Equal(t, legend+`
+ 0.00 s  it begins
+ 0.50 s  Ac!B-?                                                                     7 ms  200 ms
+ 0.50 s  A                                                                          5 ms    5 ms
+ 0.50 s  breaker
+ 0.50 s  -
+`, rows.String())
+		require.Contains(t, lines.String(), "#2    C|small  first token  200 ms   5 tokens  broke off\n")
+		require.Contains(t, lines.String(), "#4             first token    0 ms   0 tokens  refused\n")
+		require.Equal(t, 10, strings.Count(lines.String(), "\n"))
+	})
 }

@@ -4,11 +4,12 @@
 // A goes silent, B is slow to its first token, C breaks off half way. The proxy gives
 // a channel 200 ms to its first token and moves on to the next; it never mixes two
 // channels' tokens in one answer, and a channel that is cut off gets probes only. Each
-// line is a request: who served it, how long the first token took, how it ended; and
-// what the breakers did stands between them.
+// letter is a request: who served it and how it ended; beside a row of them is how long
+// the first token took, and what the breakers did stands between the rows.
 //
 //	go run ./examples/llmproxy          eleven seconds
 //	go run ./examples/llmproxy -short   six
+//	go run ./examples/llmproxy -v       a line for each request
 //	go run ./examples/llmproxy -json    the figures as one JSON object
 //
 // In the figures ttft_p99_ms is the time to the first token, in milliseconds, that 99
@@ -37,18 +38,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("llmproxy", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	quick := flags.Bool("short", false, "tell the story in six seconds")
+	each := flags.Bool("v", false, "print a line for each request")
 	asJSON := flags.Bool("json", false, "print the figures as one JSON object and nothing else")
 	if err := program.Parse(flags, args); err != nil {
 		return err
 	}
-	p, screen := full, stdout
+	p, watched := full, &screen{out: stdout, each: *each}
 	if *quick {
 		p = short
 	}
 	if *asJSON {
-		screen = nil
+		watched = nil
 	}
-	c, err := newCourse(p, screen)
+	c, err := newCourse(p, watched)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 )
 
 // mood is how a provider answers.
@@ -85,7 +87,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		pause = slowFirst
 	}
 	for i := range tokens {
-		if !rest(r, pause) {
+		if program.Pause(r.Context(), pause) != nil {
 			return
 		}
 		if mood == breaks && n%2 == 0 && i == tokens/2 {
@@ -98,16 +100,4 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		pause = betweenTwo
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
-}
-
-// rest waits, and reports whether the client is still there.
-func rest(r *http.Request, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-r.Context().Done():
-		return false
-	}
 }

@@ -1,6 +1,9 @@
 // Command mixed is a service that calls two dependencies over two wires, each with
 // a kit of its own, within one deadline of its caller's. It starts both servers and
-// lets one of them fall silent: what the other one answers is not held up.
+// lets one of them fall silent, and then the other: what the other one answers is not
+// held up, and a page without reviews is shown without them. Each line is a page, with
+// the time it took and the requests that were sent for it, to the catalog and to the
+// reviews.
 package main
 
 import (
@@ -9,7 +12,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 	"github.com/holdfast-go/holdfast/examples/internal/shop"
 	"github.com/holdfast-go/holdfast/examples/internal/shop/shopv1"
 	"github.com/holdfast-go/holdfast/fallback"
@@ -30,8 +33,8 @@ import (
 // careful is what both dependencies have in common. A policy is data: each kit
 // makes breakers and bulkheads of its own from it.
 var careful = holdfast.Policy{
-	Timeout:  &timeout.Limits{Total: 300 * time.Millisecond, Attempt: 100 * time.Millisecond},
-	Breaker:  &breaker.Config{Consecutive: 3, Cooldown: 300 * time.Millisecond, ProbeSuccesses: 1},
+	Timeout:  &timeout.Limits{Total: 700 * time.Millisecond, Attempt: 250 * time.Millisecond},
+	Breaker:  &breaker.Config{Consecutive: 2, Cooldown: 800 * time.Millisecond, ProbeSuccesses: 1},
 	Bulkhead: &bulkhead.Config{Limit: 20},
 }
 
@@ -62,21 +65,36 @@ func (p *page) show(ctx context.Context) (string, error) {
 }
 
 func main() {
-	log.SetFlags(0)
-	flag.Bool("short", false, "changes nothing: it takes a second anyway")
-	flag.Parse()
+	program.Main("mixed", run)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("mixed", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Bool("short", false, "changes nothing: it takes three seconds anyway")
+	if err := program.Parse(flags, args); err != nil {
+		return err
+	}
 	catalog, reviews := shop.NewGRPC(shop.NewCatalog()), shop.NewHTTP(shop.NewCatalog())
 	grpcAddr, stopGRPC, err := catalog.Start("127.0.0.1:0")
-	exitOn(err)
+	if err != nil {
+		return err
+	}
 	defer stopGRPC()
 	httpAddr, stopHTTP, err := reviews.Start("127.0.0.1:0")
-	exitOn(err)
+	if err != nil {
+		return err
+	}
 	defer stopHTTP()
 
 	catalogKit, err := holdfast.New(holdfast.Config{Name: "catalog", Default: careful})
-	exitOn(err)
+	if err != nil {
+		return err
+	}
 	conn, err := grpc.NewClient(grpcAddr, append(grpcmw.DialOptions(catalogKit), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-	exitOn(err)
+	if err != nil {
+		return err
+	}
 	defer conn.Close()
 
 	// A page without reviews is better than none.
@@ -86,37 +104,52 @@ func main() {
 	reviewsKit, err := holdfast.New(holdfast.Config{Name: "reviews", Default: careful, Methods: map[string]holdfast.Policy{
 		"GET /items/{id}": {Fallback: none},
 	}})
-	exitOn(err)
-	p := &page{shopv1.NewCatalogClient(conn), &http.Client{Transport: httpmw.NewTransport(nil, reviewsKit)}, "http://" + httpAddr}
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: httpmw.NewTransport(nil, reviewsKit)}
+	p := &page{shopv1.NewCatalogClient(conn), client, "http://" + httpAddr}
 
+	// show makes the page, within two seconds, and tells how many requests that took.
 	show := func(what string) error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
-		began := time.Now()
+		toCatalog, toReviews, began := catalog.Hits(), reviews.Hits(), time.Now()
 		text, err := p.show(ctx)
 		if err != nil {
 			text = err.Error()
 		}
-		fmt.Printf("%-32s %3d ms: %s\n", what, time.Since(began).Milliseconds(), text)
+		fmt.Fprintf(stdout, "%-25s %3d ms, sent %d + %d: %s\n", what, time.Since(began).Milliseconds(),
+			catalog.Hits()-toCatalog, reviews.Hits()-toReviews, text)
 		return err
+	}
+	// until shows the page until a kit has closed its dependency off.
+	until := func(kit *holdfast.Kit, what string) {
+		for show(what); ctx.Err() == nil && !isOpen(kit); show(what) {
+		}
 	}
 	_ = show("all is well")
 	reviews.Silence(true)
-	_ = show("the reviews are silent")
+	until(reviewsKit, "the reviews are silent")
 	_ = show("and their circuit is open")
 	reviews.Silence(false)
 	catalog.Silence(true)
-	_ = show("the catalog is silent")
+	until(catalogKit, "the catalog is silent")
 	err = show("and its circuit is open")
 	catalog.Silence(false)
 	if open, ok := errors.AsType[*breaker.OpenError](err); ok {
-		time.Sleep(open.RetryAfter())
+		_ = program.Pause(ctx, open.RetryAfter())
 	}
 	_ = show("all is well again")
+	return ctx.Err()
 }
 
-func exitOn(err error) {
-	if err != nil {
-		log.Fatal(err)
+// isOpen reports whether a breaker of the kit is open.
+func isOpen(kit *holdfast.Kit) bool {
+	for _, b := range kit.Breakers() {
+		if b.State() == breaker.Open {
+			return true
+		}
 	}
+	return false
 }

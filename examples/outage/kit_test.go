@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,4 +43,30 @@ func TestAPolicyFile(t *testing.T) {
 
 	require.Error(t, run(t.Context(), []string{"-policy", grpc}, io.Discard, io.Discard), "without a scenario")
 	require.ErrorIs(t, run(t.Context(), []string{"-policy", filepath.Join(dir, "none"), "-scenario", scenario}, io.Discard, io.Discard), os.ErrNotExist)
+}
+
+// A file without the scenario's method is no policy for it, and that is said; the sample
+// fits the samples that it names.
+func TestWhichPolicyIsPlayed(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	none := file("none.yaml", "wire: http\nmethods: {GET /other: {retry: off}}\n")
+	own := file("default.yaml", "wire: http\ndefault: {retry: off}\n")
+	for _, tc := range []struct{ policy, scenario, want string }{
+		{"", "silent", "GET /items/{id}, by the policy of policies.go, called"},
+		{none, "silent", "GET /items/{id}, by the standard policy (no entry for it in " + none + "), called"},
+		{own, "silent", "GET /items/{id}, by the default policy (no entry for it in " + own + "), called"},
+		{"scenarios/policy.yaml", "silent", `GET /items/{id}, by the policy of Methods["GET /items/{id}"], called`},
+		{"scenarios/policy.yaml", "rare", `GET /reports/{id}, by the policy of Methods["GET /reports/{id}"], called`},
+	} {
+		args := []string{"-seeds=1", "-scenario", "scenarios/" + tc.scenario + ".yaml"}
+		if tc.policy != "" {
+			args = append(args, "-policy", tc.policy)
+		}
+		require.True(t, strings.HasPrefix(string(output(t, args...)), tc.want), tc.want)
+	}
 }

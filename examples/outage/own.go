@@ -16,6 +16,7 @@ import (
 
 // own is a user's policy in a user's scenario.
 type own struct {
+	file        string // of the policy; "" is [Policy]
 	scenario    scenario
 	explanation holdfast.Explanation
 	results     []result // with the time limit alone, and with the policy
@@ -31,9 +32,12 @@ func takeOwn(ctx context.Context, policyPath, scenarioPath string, seeds int, to
 	if err != nil {
 		return nil, err
 	}
-	o := &own{scenario: s}
+	o := &own{file: policyPath, scenario: s}
 	if o.explanation, err = kit.Explain(s.Method); err != nil {
 		return nil, err
+	}
+	if o.explanation.Unread && o.explanation.OneAttempt != "" { // no wire declares anything of a simulated call
+		o.explanation.OneAttempt = "nothing declares that " + s.Method + " may be repeated: set safety in the scenario"
 	}
 	p := o.explanation.Policy
 	p.Safety = o.explanation.Safety
@@ -57,17 +61,32 @@ func (o *own) all() []result { return o.results }
 // writeText prints the table and what is to be learned of it.
 func (o *own) writeText(out io.Writer) error {
 	w, s := &keeper{Writer: out}, o.scenario
-	fmt.Fprintf(w, `%s, by the policy of %s, called %g times a second.
+	fmt.Fprintf(w, `%s, by %s, called %g times a second.
 Its dependency answers in %v; %s.
 The caller has %d threads and %g other requests a second, B, that take %v. The figures are of %d seeds.
 
-`, s.Method, o.explanation.Entry, s.Rate, short(s.Latency), s.Fault, s.Threads, s.OtherRate, short(s.OtherTakes), o.results[0].seeds)
+`, s.Method, o.policy(), s.Rate, short(s.Latency), s.Fault, s.Threads, s.OtherRate, short(s.OtherTakes), o.results[0].seeds)
 	table(w, o.results)
 	fmt.Fprintln(w)
 	for _, finding := range findings(o.results[1].client.Policy, o.explanation.OneAttempt, s, &o.results[0], &o.results[1]) {
 		wrap(w, finding, 110)
 	}
 	return w.err
+}
+
+// policy says which policy is played.
+func (o *own) policy() string {
+	e := o.explanation
+	standard := holdfast.Origins{Fallback: "Standard", Retry: "Standard", Breaker: "Standard", Timeout: "Standard", Bulkhead: "Standard"}
+	switch {
+	case o.file == "":
+		return "the policy of policies.go"
+	case e.Entry != "Default":
+		return "the policy of " + e.Entry
+	case e.From == standard:
+		return "the standard policy (no entry for it in " + o.file + ")"
+	}
+	return "the default policy (no entry for it in " + o.file + ")"
 }
 
 // drawings are those of the scenario.

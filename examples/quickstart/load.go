@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 )
 
 // outcome is how a call ended for its caller.
@@ -76,15 +77,15 @@ func (c *course) phases(ctx context.Context, s *subject) error {
 		})
 	}
 
-	_ = pause(ctx, c.plan.healthy)
+	_ = program.Pause(ctx, c.plan.healthy)
 	s.gate.Silence(true)
 	c.silenced = time.Since(began)
 	before := s.gate.Hits()
-	_ = pause(ctx, c.plan.silent)
+	_ = program.Pause(ctx, c.plan.silent)
 	c.hits = s.gate.Hits() - before
 	c.healed = time.Since(began)
 	s.gate.Silence(false)
-	_ = pause(ctx, c.plan.healed)
+	_ = program.Pause(ctx, c.plan.healed)
 
 	home()
 	workers.Wait()
@@ -102,7 +103,7 @@ func (c *course) work(ctx, working context.Context, began time.Time, s *subject,
 		// From half to one and a half of the mean, so that the workers do not
 		// fall into step.
 		think := c.plan.think/2 + rand.N(c.plan.think)
-		if pause(working, think) != nil {
+		if program.Pause(working, think) != nil {
 			return samples
 		}
 		begin := time.Since(began)
@@ -135,16 +136,4 @@ func outcomeOf(err error) outcome {
 		return refused
 	}
 	return failed
-}
-
-// pause waits; it fails if ctx ends before.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 )
 
-// run is what became of one outage.
+// result is what became of one outage.
 type result struct {
 	sight
 	opened, closed spread
@@ -69,10 +70,8 @@ func outage(ctx context.Context, p plan, store string) (result, error) {
 			began = time.Now()
 		}
 		d.set(phase.down, settle)
-		select {
-		case <-ctx.Done():
-			return result{}, ctx.Err()
-		case <-time.After(phase.long): // real processes and sockets
+		if err := program.Pause(ctx, phase.long); err != nil { // real processes and sockets
+			return result{}, err
 		}
 	}
 	res := result{sight: d.sight(), settled: p.outage - settle}

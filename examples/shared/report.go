@@ -41,6 +41,7 @@ func report(w io.Writer, p plan, alone, shared result) {
 	fmt.Fprintln(t, "in the outage\teach by itself\tshared\t")
 	row("requests before all had opened", func(r result) string { return fmt.Sprint(r.requests - r.tail) })
 	row("requests a second from then on", func(r result) string { return rate(r.tail, r.settled) })
+	row("probes", func(r result) string { return fmt.Sprint(r.probes) })
 	row("probes a second", func(r result) string { return rate(r.probes, p.outage) })
 	row("probes at once, at most", func(r result) string { return fmt.Sprint(r.mostProbes) })
 	row("from the first worker to open to the last", func(r result) string { return between(r.opened) })

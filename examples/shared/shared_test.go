@@ -35,6 +35,15 @@ func TestTheFleetActsAsOne(t *testing.T) {
 	require.Less(t, 2*f.ProbesShared, f.ProbesAlone)
 }
 
+// The table has the totals that the figures have.
+func TestTheReportHasTotals(t *testing.T) {
+	alone, shared := result{sight: sight{requests: 90, probes: 85}}, result{sight: sight{requests: 20, probes: 11}}
+	var out bytes.Buffer
+	report(&out, full, alone, shared)
+	require.Regexp(t, `(?m)^ +probes +85 +11 *$`, out.String())
+	require.Regexp(t, `(?m)^ +probes a second +9\.4 +1\.2 *$`, out.String())
+}
+
 func TestAStoreThatIsNotThere(t *testing.T) {
 	var out, faults bytes.Buffer
 	require.ErrorContains(t, run(t.Context(), []string{"-redis", "127.0.0.1:1"}, &out, &faults), "-redis: ")

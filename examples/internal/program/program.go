@@ -1,5 +1,5 @@
 // Package program is what the examples that are programs have in common: that they end
-// on an interrupt, and how they read their command line.
+// on an interrupt, how they read their command line, and how they wait.
 package program
 
 import (
@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"time"
 )
 
 // Main runs a program until it ends or is interrupted, and exits if it fails.
@@ -34,6 +35,21 @@ func Parse(flags *flag.FlagSet, args []string) error {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	return nil
+}
+
+// Pause waits; it fails if ctx ends before.
+func Pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // IsTerminal reports whether w is a terminal, or at least a device that takes

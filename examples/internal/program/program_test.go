@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,4 +64,18 @@ func TestAFileIsNoTerminal(t *testing.T) {
 	defer f.Close()
 	require.False(t, program.IsTerminal(f))
 	require.False(t, program.IsTerminal(io.Discard))
+}
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		require.NoError(t, program.Pause(ctx, time.Hour))
+		require.NoError(t, program.Pause(ctx, 0))
+		require.Equal(t, time.Hour, time.Since(began))
+		time.AfterFunc(time.Minute, cancel)
+		require.ErrorIs(t, program.Pause(ctx, time.Hour), context.Canceled)
+		require.ErrorIs(t, program.Pause(ctx, 0), context.Canceled)
+		require.Equal(t, time.Hour+time.Minute, time.Since(began))
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/holdfast-go/holdfast/examples/internal/program"
 	"github.com/holdfast-go/holdfast/examples/internal/shop/shopv1"
 )
 
@@ -81,7 +82,7 @@ func (g *GRPC) WatchPrices(r *shopv1.WatchPricesRequest, stream grpc.ServerStrea
 	}
 	for n := int32(0); r.GetCount() == 0 || n < r.GetCount(); n++ {
 		if n > 0 {
-			if err := pause(ctx, time.Duration(r.GetEveryMs())*time.Millisecond); err != nil {
+			if err := program.Pause(ctx, time.Duration(r.GetEveryMs())*time.Millisecond); err != nil {
 				return status.FromContextError(err).Err()
 			}
 		}
@@ -101,18 +102,4 @@ func (g *GRPC) enterCall(ctx context.Context, method string) error {
 		return status.FromContextError(err).Err()
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -20,6 +20,7 @@ var (
 const (
 	mostInFlight = 80
 	mostClaims   = 64
+	mostOrders   = mostInFlight + 16 // for those who force: they are few, and told if there is no room
 )
 
 // ask has the store do something aside, unless most commands are under way, and
@@ -30,16 +31,22 @@ func ask[T any](f *Fleet, most int32, do func(context.Context) (T, error)) (T, e
 
 // askFor is ask with another limit.
 func askFor[T any](f *Fleet, limit time.Duration, most int32, do func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	return askIn(ctx, cancel, f, most, do)
+}
+
+// askIn is ask until ctx is done. It cancels it once nobody needs it any more.
+func askIn[T any](ctx context.Context, cancel func(), f *Fleet, most int32, do func(context.Context) (T, error)) (T, error) {
 	var none T
 	if f.inFlight.Add(1) > most {
 		f.inFlight.Add(-1)
+		cancel()
 		return none, errBusy
 	}
 	type answer struct {
 		v   T
 		err error
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	answered := make(chan answer, 1)
 	go func() {
 		a := answer{err: errors.New("breaker: the store panicked")}

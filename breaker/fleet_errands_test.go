@@ -163,3 +163,32 @@ func TestS3_TheEndOfAProbeIsNotToldTooLate(t *testing.T) {
 		require.Zero(t, store.ends.Load())
 	})
 }
+
+// An order waits for its context and no longer, whatever the store does; one that
+// does not heed it is left behind.
+func TestAnOrderWaitsNoLongerThanItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		a := join(t, store, "a", shared())
+		for name, order := range map[string]func(context.Context) error{
+			"ForceOpen": func(ctx context.Context) error { return a.fleet.ForceOpen(ctx, "db", "why") },
+			"Release":   func(ctx context.Context) error { return a.fleet.Release(ctx, "db") },
+		} {
+			for _, mode := range []int32{hung, deaf} {
+				a.wire.mode.Store(mode)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				begin := time.Now()
+				require.ErrorIs(t, order(ctx), context.DeadlineExceeded, name)
+				require.Equal(t, time.Second, time.Since(begin), name)
+				before := a.wire.commands.Load()
+				require.ErrorIs(t, order(ctx), context.DeadlineExceeded, "it is over before it begins")
+				require.Equal(t, before, a.wire.commands.Load())
+				cancel()
+			}
+		}
+		a.state(breaker.Closed)
+		time.Sleep(time.Minute) // until the deaf ones have returned
+		a.wire.mode.Store(sound)
+		require.NoError(t, a.fleet.ForceOpen(t.Context(), "db", "why"))
+		a.state(breaker.ForcedOpen)
+	})
+}

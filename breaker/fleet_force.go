@@ -2,6 +2,7 @@ package breaker
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
@@ -11,7 +12,8 @@ import (
 // this worker at once, in the others once they have heard of it. It is apart
 // from [Breaker.ForceOpen], which is this process's alone: a breaker is open
 // while either holds, and each is ended by its own release only. It waits for
-// the store and returns its error; then nothing is forced.
+// the store until ctx is done, and returns its error; then nothing is forced here,
+// and elsewhere only if the store has heard of it all the same.
 func (f *Fleet) ForceOpen(ctx context.Context, key, reason string) error {
 	return f.order(ctx, key, Order{Do: ForceNow, Note: reason})
 }
@@ -41,7 +43,14 @@ func (f *Fleet) order(ctx context.Context, key string, o Order) error {
 	if o.Do == ForceOver && k.Forced {
 		o.Was = k.Revision
 	}
-	rec, err := f.set.Store.Force(ctx, f.set.Space, key, o)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	rec, err := askIn(ctx, cancel, f, mostOrders, f.forcing(key, o))
+	if err == errSilent {
+		return fmt.Errorf("%w: %w", err, context.Cause(ctx)) // it is left behind
+	}
 	if err != nil {
 		return err
 	}

@@ -33,12 +33,17 @@ func NewCache(scope string) *Cache {
 // maxAside bounds the accesses of slow stores under way at once.
 const maxAside = 64
 
-var errBusy = fmt.Errorf("fallback: the store has %d accesses under way and answers none", maxAside)
+var errBusy = fmt.Errorf("fallback: the store was not asked, with %d accesses under way", maxAside)
 
 // Get returns the copy under k, if it may be given now. An error says that the
 // store failed.
 func (c *Cache) Get(ctx context.Context, s *Stale, k Key) (e Entry, ok bool, err error) {
 	value, err := c.get(ctx, s, k)
+	return c.read(s, k, value, err)
+}
+
+// read makes of what the store has returned what there is to give.
+func (c *Cache) read(s *Stale, k Key, value []byte, err error) (e Entry, ok bool, _ error) {
 	if err != nil || value == nil {
 		return Entry{}, false, err
 	}
@@ -75,12 +80,19 @@ func (c *Cache) get(ctx context.Context, s *Stale, k Key) ([]byte, error) {
 
 // Put stores a copy. It does not wait for a slow store, and no failure comes back.
 func (c *Cache) Put(ctx context.Context, s *Stale, k Key, e Entry) {
+	if set := c.set(s, k, e); set != nil {
+		c.write(ctx, s, set)
+	}
+}
+
+// set returns the access that stores a copy, nil if it is too old already.
+func (c *Cache) set(s *Stale, k Key, e Entry) func(context.Context) error {
 	ttl := min(e.Limit, s.WithDefaults().MaxStale) - e.Age
 	if ttl <= 0 {
-		return
+		return nil
 	}
 	value := e.encode(k, c.own, mono.Now())
-	c.write(ctx, s, func(ctx context.Context) error { return s.Store.Set(ctx, k.String(), value, ttl) })
+	return func(ctx context.Context) error { return s.Store.Set(ctx, k.String(), value, ttl) }
 }
 
 // Drop removes a copy, as Put stores one.
@@ -89,30 +101,57 @@ func (c *Cache) Drop(ctx context.Context, s *Stale, k Key) {
 }
 
 func (c *Cache) write(ctx context.Context, s *Stale, access func(context.Context) error) {
-	ctx = context.WithoutCancel(ctx) // the answer is whole, whatever its caller does now
+	c.Aside(ctx, s, func(f Fill) { f.do(access) })
+}
+
+// Fill is several accesses of a store, one after the other, by nobody who waits.
+type Fill struct {
+	ctx   context.Context
+	cache *Cache
+	stale *Stale
+}
+
+// Aside runs a fill so that nobody waits for it; of a slow store it counts as one
+// access, however many it makes. For a store in this process it runs at once.
+func (c *Cache) Aside(ctx context.Context, s *Stale, fill func(Fill)) {
+	f := Fill{context.WithoutCancel(ctx), c, s} // the answer is whole, whatever its caller does now
 	if _, here := s.Store.(InProcess); here {
-		_ = s.failed(access(ctx))
+		fill(f)
 		return
 	}
-	if !c.spawn(func() {
-		ctx, cancel := context.WithTimeout(ctx, s.WithDefaults().StoreTimeout)
-		defer cancel()
-		_ = s.failed(access(ctx))
-	}, func(err error) { _ = s.failed(err) }) {
+	if !c.spawn(func() { fill(f) }, func(err error) { _ = s.failed(err) }) {
 		_ = s.failed(errBusy)
 	}
 }
 
-// Aside runs a fill that reads a slow store before it writes to it, so that nobody
-// waits for it. For a store in this process it runs at once.
-func (c *Cache) Aside(s *Stale, fill func()) {
-	if _, here := s.Store.(InProcess); here {
-		fill()
-		return
+// do makes an access, and tells of its failure.
+func (f Fill) do(access func(context.Context) error) error {
+	ctx := f.ctx
+	if _, here := f.stale.Store.(InProcess); !here {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, f.stale.WithDefaults().StoreTimeout)
+		defer cancel()
 	}
-	if !c.spawn(fill, func(err error) { _ = s.failed(err) }) {
-		_ = s.failed(errBusy)
+	return f.stale.failed(access(ctx))
+}
+
+// Get is that of [Cache].
+func (f Fill) Get(k Key) (Entry, bool, error) {
+	var value []byte
+	err := f.do(func(ctx context.Context) (err error) {
+		value, err = f.stale.Store.Get(ctx, k.String())
+		return err
+	})
+	return f.cache.read(f.stale, k, value, err)
+}
+
+// Put is that of [Cache]. It returns the store's failure.
+func (f Fill) Put(k Key, e Entry) error {
+	set := f.cache.set(f.stale, k, e)
+	if set == nil {
+		return nil
 	}
+	return f.do(set)
 }
 
 // spawn runs an access on a goroutine of its own, and reports whether it may. A

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -298,4 +299,58 @@ func TestAStoreThatIsSilent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A fill counts as one access, and not with each of those it makes: as many as are
+// allowed have all they need.
+func TestFillsTakeOnePlaceEach(t *testing.T) {
+	for _, n := range []int{1, 20, 64, 65} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.store.hold = make(chan struct{})
+			var failed, done atomic.Int64
+			r.policy.StoreFailed = func(error) { failed.Add(1) }
+			for range n {
+				r.Aside(t.Context(), r.policy, func(f fallback.Fill) {
+					if _, _, err := f.Get(r.key); err != nil {
+						return
+					}
+					if f.Put(r.key, fallback.Entry{Limit: time.Minute}) == nil && f.Put(r.key, fallback.Entry{Limit: time.Minute}) == nil {
+						done.Add(1)
+					}
+				})
+			}
+			time.Sleep(50 * time.Millisecond)
+			close(r.store.hold)
+			synctest.Wait()
+			require.EqualValues(t, min(n, 64), done.Load(), n)
+			require.EqualValues(t, n-min(n, 64), failed.Load(), n)
+			require.Equal(t, 3*min(n, 64), r.store.calls, n)
+		})
+	}
+}
+
+// Each access of a fill has StoreTimeout, and a store that fails or panics is told of.
+func TestAFillOfAStoreThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.store.hold = make(chan struct{})
+		var failed []error
+		r.policy.StoreFailed = func(err error) { failed = append(failed, err) }
+		begin := time.Now()
+		r.Aside(t.Context(), r.policy, func(f fallback.Fill) {
+			_, _, err := f.Get(r.key)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, 100*time.Millisecond, time.Since(begin))
+			require.ErrorIs(t, f.Put(r.key, fallback.Entry{Limit: time.Minute}), context.DeadlineExceeded)
+			require.NoError(t, f.Put(r.key, fallback.Entry{}), "there is nothing to store")
+		})
+		time.Sleep(time.Second)
+		require.Len(t, failed, 2)
+		r.store.panics = true
+		r.Aside(t.Context(), r.policy, func(f fallback.Fill) { _, _, _ = f.Get(r.key) })
+		synctest.Wait()
+		require.Len(t, failed, 3)
+		require.ErrorContains(t, failed[2], "panicked")
+	})
 }

@@ -17,7 +17,8 @@ import (
 // A store that fails or is slow never makes a call worse: a call waits for it at
 // most Stale.StoreTimeout and the caller's context, and only when the call has
 // failed already; writing and deleting happen aside, at most 64 accesses at once
-// for each transport or connection, and further ones are left out; so such a store
+// for each transport or connection, and further ones are left out; what reads before
+// it writes, for an answer that varies, counts as one; so such a store
 // may miss a copy, or the removal of one, and of two writes at the same time either
 // may be the last. An access that nobody waits for any more, of a store that does
 // not heed its context, ends when the store does.

@@ -206,8 +206,11 @@ func (k *keep) put(ctx context.Context, names []string, asked http.Header, e fal
 		k.transport.cache.Put(ctx, k.policy, k.key, e)
 		return
 	}
-	k.transport.cache.Aside(k.policy, func() {
-		index, ok, _ := k.transport.cache.Get(context.WithoutCancel(ctx), k.policy, k.key)
+	k.transport.cache.Aside(ctx, k.policy, func(f fallback.Fill) {
+		index, ok, err := f.Get(k.key)
+		if err != nil {
+			return // another index would lead to none of those that there are
+		}
 		v, varies := decodeVariants(index.Payload)
 		if !ok || !varies || !slices.Equal(v.names, names) {
 			v = newVariants(names)
@@ -215,8 +218,9 @@ func (k *keep) put(ctx context.Context, names []string, asked http.Header, e fal
 		// Both live as long: the index is good for at least what it leads to.
 		index = e
 		index.Payload = v.encode()
-		k.transport.cache.Put(ctx, k.policy, k.key, index)
-		k.transport.cache.Put(ctx, k.policy, v.key(k.key, asked), e)
+		if f.Put(k.key, index) == nil {
+			_ = f.Put(v.key(k.key, asked), e)
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,4 +167,58 @@ func TestACacheCostsOthersNothing(t *testing.T) {
 		return testing.AllocsPerRun(200, func() { _, _ = rt.RoundTrip(req) })
 	}
 	require.Equal(t, allocations(map[string]holdfast.Policy{"GET /items": {}}), allocations(map[string]holdfast.Policy{"GET /items": {Fallback: keeps}}))
+}
+
+// elsewhere is a store in another process, which may fail to read.
+type elsewhere struct {
+	inner fallback.Store
+	fails atomic.Bool
+}
+
+func (e *elsewhere) Get(ctx context.Context, key string) ([]byte, error) {
+	if e.fails.Load() {
+		return nil, io.ErrClosedPipe
+	}
+	return e.inner.Get(ctx, key)
+}
+
+func (e *elsewhere) Set(ctx context.Context, key string, value []byte, ttl time.Duration) error {
+	return e.inner.Set(ctx, key, value, ttl)
+}
+
+func (e *elsewhere) Delete(ctx context.Context, key string) error { return e.inner.Delete(ctx, key) }
+
+// F5: a store that fails to read while an answer that varies is stored loses none of
+// the others.
+func TestF5_AStoreThatFailsToReadLosesNoVariant(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		st := forAll()
+		e := &elsewhere{inner: newStore(t)}
+		st.Store = e
+		o := staleOrigin(t, proto, st, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Vary", "X-V")
+			fmt.Fprint(w, r.Header.Get("X-V"))
+		})
+		get := func(v string) (status int, body string) {
+			req := o.request(t, t.Context(), "GET", "/", "")
+			req.Header.Set("X-V", v)
+			status, body, err := o.do(t, req)
+			require.NoError(t, err)
+			synctest.Wait() // it is stored aside
+			return status, body
+		}
+		for _, v := range []string{"a", "b"} {
+			_, body := get(v)
+			require.Equal(t, v, body)
+		}
+		e.fails.Store(true)
+		_, body := get("c")
+		require.Equal(t, "c", body)
+		e.fails.Store(false)
+		o.down.Store(true)
+		for v, want := range map[string]int{"a": 200, "b": 200, "c": 503} {
+			status, _ := get(v)
+			require.Equal(t, want, status, v)
+		}
+	})
 }

@@ -27,11 +27,16 @@ func AllowBothAt(first, second *Breaker, now mono.Instant) (p Pair, err error) {
 // AllowAt is [AllowBothAt] for a Pair that has its place already: an attempt's
 // record need not be copied to. p is the zero Pair, and stays so if it is refused.
 func (p *Pair) AllowAt(first, second *Breaker, now mono.Instant) (err error) {
-	if p.first, err = first.AllowAt(now); err != nil && second != nil {
-		return longer(err, second.RefusalAt(now), now)
-	}
-	if err != nil || second == nil {
+	if p.first, err = first.AllowAt(now); second == nil {
 		return err
+	}
+	return p.allowSecondAt(err, second, now)
+}
+
+// allowSecondAt asks the second breaker, once the first has said refusal or nil.
+func (p *Pair) allowSecondAt(refusal error, second *Breaker, now mono.Instant) (err error) {
+	if refusal != nil {
+		return longer(refusal, second.RefusalAt(now), now)
 	}
 	admitted := false
 	defer func() {
@@ -131,7 +136,9 @@ func (p *Pair) BeginAt(now mono.Instant) {
 }
 
 // Probe reports whether the attempt is a probe of either.
-func (p *Pair) Probe() bool { return p.first.Probe() || p.second.Probe() }
+func (p *Pair) Probe() bool {
+	return (p.first.mark.bits|p.second.mark.bits)>>leaseShift != 0 && p.ProbeLimit() > 0
+}
 
 // ProbeLimit returns the shorter of the leases, or 0 if there is none.
 func (p *Pair) ProbeLimit() time.Duration {
@@ -162,6 +169,10 @@ func (p *Pair) DoneAt(o Outcome, now mono.Instant) {
 		p.first.DoneAt(o, now)
 		return
 	}
+	p.bothDoneAt(o, now)
+}
+
+func (p *Pair) bothDoneAt(o Outcome, now mono.Instant) {
 	defer p.second.DoneAt(o, now) // also if a hook of the first panics
 	p.first.DoneAt(o, now)
 }

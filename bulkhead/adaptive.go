@@ -195,10 +195,13 @@ func (b *Bulkhead) book(epoch uint32, failed bool) {
 // Release. On a bulkhead with a fixed limit, and on a zero Permit, it does
 // nothing.
 func (p *Permit) Book(failed bool) {
-	if atomic.LoadUint32(&p.epoch) != 0 {
+	if p.adapts() {
 		p.book(failed)
 	}
 }
+
+// adapts reports whether the end of the attempt is to be booked.
+func (p *Permit) adapts() bool { return atomic.LoadUint32(&p.epoch) != 0 }
 
 func (p *Permit) book(failed bool) {
 	if epoch := atomic.SwapUint32(&p.epoch, 0); epoch != 0 {

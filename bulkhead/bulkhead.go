@@ -171,3 +171,10 @@ func (p *Permit) Release() {
 		p.b.release()
 	}
 }
+
+func (p *Permit) releaseAlone() {
+	if b := p.b; b != nil && !p.done.Load() {
+		p.b = nil
+		b.release()
+	}
+}

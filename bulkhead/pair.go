@@ -55,6 +55,13 @@ func (p *Pair) Acquire(ctx context.Context, first, second *Bulkhead) error {
 // Try is Acquire for a caller who does not wait: it reports whether the permits
 // were free.
 func (p *Pair) Try(first, second *Bulkhead) bool {
+	if second == nil && first != nil {
+		if !first.tryTake() {
+			return false
+		}
+		p.first.b, p.first.epoch = first, first.epoch.Load()
+		return true
+	}
 	if first != nil && !first.tryTake() {
 		return false
 	}
@@ -77,8 +84,10 @@ func (p *Pair) Move(to *Pair) {
 
 // Book is [Permit.Book] for both.
 func (p *Pair) Book(failed bool) {
-	p.first.Book(failed)
-	p.second.Book(failed)
+	if p.first.adapts() || p.second.adapts() {
+		p.first.Book(failed)
+		p.second.Book(failed)
+	}
 }
 
 // Release is [Permit.Release] for both.
@@ -86,4 +95,10 @@ func (p *Pair) Release() {
 	// In this order: whom the first lets in goes on to ask the second.
 	p.second.Release()
 	p.first.Release()
+}
+
+// ReleaseAlone is Release for a caller who alone has the pair, and has booked it.
+func (p *Pair) ReleaseAlone() {
+	p.second.releaseAlone()
+	p.first.releaseAlone()
 }

@@ -39,7 +39,8 @@ func (c *Call) soonestOpen() int {
 func (c *Call) refusalOf(i int) *breaker.OpenError {
 	there := *c.walk
 	there.at = i
-	s := c.method.state(there.here(c.info), c.now)
+	info := there.here(c.info)
+	s := c.method.state(&info, c.now)
 	if s.breaker == nil {
 		return nil
 	}

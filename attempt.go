@@ -22,6 +22,7 @@ import (
 type Attempt struct {
 	ticket breaker.Pair
 	permit bulkhead.Pair
+	probe  bool // of a half-open breaker
 
 	// Where one function is the whole attempt, its limit is the context's
 	// deadline. It is the kit's own if the caller's is not sooner.
@@ -31,6 +32,7 @@ type Attempt struct {
 	own    *timeout.Own
 	hasty  bool        // a probe for which the call has less time than a probe gets
 	booked atomic.Bool // in any case; it stands here to save room
+	ending bool        // it is being booked by the one who has it alone
 
 	// Where the attempt outlives the function, its context has the limits: on the
 	// first part and on each wait of the rest. Nil if there are none.
@@ -43,7 +45,7 @@ type Attempt struct {
 }
 
 // Probe reports whether the attempt is a half-open breaker's probe.
-func (a *Attempt) Probe() bool { return a.ticket.Probe() }
+func (a *Attempt) Probe() bool { return a.probe }
 
 // Answered tells the breaker that the dependency has begun to answer.
 func (a *Attempt) Answered() {
@@ -56,6 +58,17 @@ func (a *Attempt) Answered() {
 // Unwatched takes the attempt out of the search for a silent dependency.
 func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 
+// limit returns the context of an attempt that begins now and is one function: with
+// its limit as the deadline, unless the caller's is sooner.
+func (c *Call) limit(ctx context.Context, a *Attempt, now mono.Instant) context.Context {
+	bound := c.bound(a, now)
+	bounded, own := bound.Context(ctx, now, c.callersLeft(now))
+	if own != nil {
+		a.own, a.limit, a.whole, a.until = own, bound.Limit, bound.Whole, now.Add(bound.Left)
+	}
+	return bounded
+}
+
 // hold returns the context of an attempt that outlives the function that makes
 // it. Its deadline stays the caller's; its limits end it sooner if they pass.
 //
@@ -63,7 +76,8 @@ func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 // it for, and it may be the caller's own; not a stream's, which lives on until its
 // context ends, nor one that is to wait for a first message, however long that may
 // take, nor one that its adapter may have to cancel.
-func (c *Call) hold(ctx context.Context, a *Attempt, bound timeout.Bound, now mono.Instant) context.Context {
+func (c *Call) hold(ctx context.Context, a *Attempt, now mono.Instant) context.Context {
+	bound := c.bound(a, now)
 	first, idle := c.firstMessage(now), c.limits.Idle
 	if c.bounded && !c.stream && !c.OnlyUnsent() {
 		left := c.callersLeft(now)
@@ -172,14 +186,44 @@ func (a *Attempt) book(ctx context.Context, res *call.Result) {
 	}
 }
 
+// end books the attempt and gives back what it holds, for the one who has it alone.
+// Should a hook panic, unwind does what is left.
+func (a *Attempt) end(ctx context.Context, res *call.Result) {
+	a.bookAlone(ctx, res)
+	a.permit.ReleaseAlone()
+	if a.own != nil || a.held != nil || a.seat != nil {
+		a.releaseRest()
+	}
+}
+
+// unwind ends an attempt that a panic or a Goexit has ended, or the panic of a hook
+// that was told of its end.
+func (a *Attempt) unwind(ctx context.Context, res *call.Result) {
+	defer a.Release()
+	if !a.ending {
+		a.bookAlone(ctx, res)
+	}
+}
+
 // bookAlone is Book where nobody else can come first.
 func (a *Attempt) bookAlone(ctx context.Context, res *call.Result) {
+	a.ending = true
 	if a.seat != nil && a.seat.told != nil {
-		defer a.seat.told.ended(*res) // also if a breaker's hook panics
-		if a.seat.told.failed {
-			a.settle(ctx, &call.Result{Class: call.Refused}) // it never came to be sent
-			return
-		}
+		a.bookTold(ctx, res)
+		return
+	}
+	if a.tally != nil {
+		a.tally.attempts[slot(res.Class)].Add()
+	}
+	a.settle(ctx, res)
+}
+
+// bookTold is bookAlone for an attempt that a hook is told of.
+func (a *Attempt) bookTold(ctx context.Context, res *call.Result) {
+	defer a.seat.told.ended(*res) // also if a breaker's hook panics
+	if a.seat.told.failed {
+		a.settle(ctx, &call.Result{Class: call.Refused}) // it never came to be sent
+		return
 	}
 	if a.tally != nil {
 		a.tally.attempts[slot(res.Class)].Add()
@@ -190,7 +234,7 @@ func (a *Attempt) bookAlone(ctx context.Context, res *call.Result) {
 // settle books the attempt's end with the layers.
 func (a *Attempt) settle(ctx context.Context, res *call.Result) {
 	verdict := verdictOf(res.Class)
-	if res.Class == call.TimedOut && a.ticket.Probe() && (callerDone(ctx) || a.hasty && errors.Is(res.Err, timeout.ErrExceeded)) {
+	if res.Class == call.TimedOut && a.probe && (callerDone(ctx) || a.hasty && errors.Is(res.Err, timeout.ErrExceeded)) {
 		// A probe is judged by the dependency's answer or by its own limit, not
 		// by how long its caller cares to wait.
 		verdict = breaker.Neutral
@@ -251,8 +295,16 @@ func (a *Attempt) ReleasePermit() { a.permit.Release() }
 // Release gives back the permit and the context. It may be called again.
 func (a *Attempt) Release() {
 	a.permit.Release()
-	a.own.Release()
-	a.held.Release()
+	a.releaseRest()
+}
+
+func (a *Attempt) releaseRest() {
+	if a.own != nil {
+		a.own.Release()
+	}
+	if a.held != nil {
+		a.held.Release()
+	}
 	if a.seat != nil && a.seat.quit != nil {
 		a.seat.quit()
 	}
@@ -268,13 +320,15 @@ func (a *Attempt) queue(bounded context.Context) context.Context {
 
 // verdictOf maps the class of a result to what it means for the breaker.
 func verdictOf(class call.Class) breaker.Verdict {
-	switch class {
-	case call.OK, call.ClientFault:
-		return breaker.Success
-	case call.ServerFault, call.Unavailable, call.TimedOut:
-		return breaker.Failure
-	case call.Throttled:
-		return breaker.Throttled
+	if int(class) < len(verdicts) {
+		return verdicts[class]
 	}
 	return breaker.Neutral
+}
+
+var verdicts = [classes]breaker.Verdict{
+	call.OK: breaker.Success, call.ClientFault: breaker.Success,
+	call.ServerFault: breaker.Failure, call.Unavailable: breaker.Failure, call.TimedOut: breaker.Failure,
+	call.Throttled: breaker.Throttled,
+	0:              breaker.Neutral, call.Canceled: breaker.Neutral, call.Refused: breaker.Neutral, call.Permanent: breaker.Neutral,
 }

@@ -25,11 +25,8 @@ type Call struct {
 	hedged bool // its attempts may be hedged
 	passes bool // its context is the one it was begun with
 
-	fallback *fallback.Policy
-	retry    *retry.Policy
-	limits   *timeout.Limits // never nil once begun
-
-	walk *walk // through several upstreams; nil if there is one
+	*inForce       // the method's, or the call's own under an override
+	walk     *walk // through several upstreams; nil if there is one
 	*state
 	bucket *retry.Bucket // the state's, or the call's own under an override
 	tally  *Tally        // nil if nobody counts
@@ -37,7 +34,7 @@ type Call struct {
 
 	deadline mono.Instant // the caller's; meaningful if bounded
 	bounded  bool         // the caller has one
-	end      mono.Instant // of Total; meaningful if limits.Total > 0
+	began    mono.Instant // Total counts from here
 	now      mono.Instant // the last reading of the clock
 	attempts int          // begun so far
 	before   int          // of them, before the back-off began anew
@@ -74,42 +71,38 @@ type Terms struct {
 // returned context is the one to make attempts with. The error is a bad
 // override's; nothing was admitted then.
 func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms) (context.Context, error) {
-	around := surroundingsOf(ctx)
-	override := around.override
-	if terms.Override != nil {
-		override = terms.Override
-	}
+	c.info = info
+	return c.begin(ctx, m, terms)
+}
+
+// begin is Begin once c.info is there: so Begin can be a part of its caller, in whose
+// frame c is, and a word written there needs no look at the collector.
+func (c *Call) begin(ctx context.Context, m *Method, terms Terms) (context.Context, error) {
 	c.method, c.hooks, c.keyed, c.stream = m, m.hooks.Load(), terms.Keyed, terms.Stream
-	c.info.Target, c.info.Method, c.info.Resource = info.Target, info.Method, info.Resource // apart: see set
-	c.info.Safety = m.safetyOf(info.Safety)
-	if around.resource != "" {
-		c.info.Resource = around.resource
-	}
-	if terms.Upstreams != nil {
-		c.walk = newWalk(terms.Upstreams, c.info.Resource)
-		c.info = c.walk.here(c.info)
-	}
-	c.fallback, c.retry, c.limits, c.now = m.fallback.policy, m.retry.policy, m.timeout.policy, mono.Now()
-	if override != nil {
-		if err := c.override(override); err != nil {
+	c.info.Safety = m.safetyOf(c.info.Safety)
+	c.inForce, c.now = &m.inForce, mono.Now()
+	c.began = c.now
+	around := surroundingsOf(ctx)
+	if around != &nowhere || terms.Override != nil || terms.Upstreams != nil {
+		if err := c.adapt(around, terms); err != nil {
 			return ctx, err
 		}
 	}
-	if c.limits == nil {
-		c.limits = noLimits
-	}
-	c.nested = around.nested && c.retry != nil && !c.retry.EvenNested
 	if c.retry != nil && c.retry.IdempotencyKey && !c.keyed && !c.info.Safety.Repeatable() {
 		c.key, c.keyed = rand.Text(), true
 	}
-	c.end = c.now.Add(c.limits.Total)
-	c.state = m.state(c.info, c.now)
-	if c.bucket = c.state.bucket; c.bucket == nil && c.retry != nil && c.retry != m.retry.policy {
+	c.state = m.state(&c.info, c.now)
+	if c.bucket = c.state.bucket; c.bucket == nil && c.inForce != &m.inForce && c.retry != nil && c.retry != m.inForce.retry {
 		c.bucket = retry.NewBucketAt(c.retry.Budget, c.now) // the policy has none to share
 	}
-	c.hedged = c.mayHedge()
-	c.count()
-	ctx, c.passes = around.enter(ctx, c.MayRetry(), terms.Room.ofCall())
+	c.hedged = c.hedges && c.mayHedge()
+	if counting := m.counting.Load(); counting != nil {
+		c.count(counting)
+	}
+	c.passes = true
+	if retries := c.MayRetry(); around.override != nil || retries && !around.nested {
+		ctx, c.passes = around.enter(ctx, retries, terms.Room.ofCall())
+	}
 	if hook := c.hooks.Call; hook != nil {
 		ctx, c.passes = c.beginTold(ctx, hook), false
 	}
@@ -119,7 +112,27 @@ func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms
 	return ctx, nil
 }
 
-var noLimits = new(timeout.Limits)
+// adapt makes the call what its surroundings and its terms ask for.
+func (c *Call) adapt(around *surroundings, terms Terms) error {
+	if around.resource != "" {
+		c.info.Resource = around.resource
+	}
+	if terms.Upstreams != nil {
+		c.walk = newWalk(terms.Upstreams, c.info.Resource)
+		c.info = c.walk.here(c.info)
+	}
+	override := around.override
+	if terms.Override != nil {
+		override = terms.Override
+	}
+	if override != nil {
+		if err := c.override(override); err != nil {
+			return err
+		}
+	}
+	c.nested = around.nested && c.retry != nil && !c.retry.EvenNested
+	return nil
+}
 
 func (c *Call) override(o *Override) error {
 	if o.Safety != call.SafetyUnknown {
@@ -128,20 +141,46 @@ func (c *Call) override(o *Override) error {
 	if err := o.check(c.info.Safety).Err("holdfast"); err != nil {
 		return err
 	}
+	own := *c.inForce
 	if o.Fallback != nil {
-		c.fallback = inForce(o.Fallback)
+		own.fallback = orNone(o.Fallback)
 	}
 	if o.Retry != nil {
-		c.retry = inForce(o.Retry)
+		own.retry = orNone(o.Retry)
 	}
 	if o.Timeout != nil {
-		c.limits = inForce(o.Timeout)
+		own.limits = orNone(o.Timeout)
 	}
+	c.inForce = own.complete()
 	return nil
 }
 
-// inForce returns nil for a layer that is switched off.
-func inForce[P any, PP interface {
+// inForce is what calls live by that an override may replace.
+type inForce struct {
+	fallback *fallback.Policy
+	retry    *retry.Policy
+	limits   *timeout.Limits // never nil once complete
+
+	// What follows from them.
+	retries bool // there may be a second attempt
+	hedges  bool // and it may be sent while the first one runs
+}
+
+// noLimits stands for limits that are switched off.
+var noLimits = new(timeout.Limits)
+
+// complete works out what follows from the policies.
+func (f *inForce) complete() *inForce {
+	if f.limits == nil {
+		f.limits = noLimits
+	}
+	f.retries = f.retry != nil && f.retry.MaxAttempts != 1
+	f.hedges = f.retries && f.retry.Hedge.Sends()
+	return f
+}
+
+// orNone returns nil for a layer that is switched off.
+func orNone[P any, PP interface {
 	*P
 	IsOff() bool
 }](p *P) *P {
@@ -173,7 +212,7 @@ func (c *Call) Key() string { return c.key }
 
 // MayRetry reports whether the call may get more than one attempt at all.
 func (c *Call) MayRetry() bool {
-	return c.retry != nil && c.retry.MaxAttempts != 1 && !c.nested || c.walk != nil && len(c.walk.list) > 1
+	return c.retries && !c.nested || c.walk != nil && len(c.walk.list) > 1
 }
 
 // MayRetry reports whether calls of the method may get more than one attempt at one

@@ -30,12 +30,12 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 	if fn == nil {
 		return none, errors.New("holdfast: the function to call is nil")
 	}
-	m, err := k.named(info.Method)
+	t, err := k.doTable()
 	if err != nil {
 		return none, err
 	}
 	var c Call
-	ctx, err = c.Begin(ctx, m, info, Terms{})
+	ctx, err = c.Begin(ctx, t.find(info.Method), info, Terms{})
 	if err != nil {
 		return none, err
 	}
@@ -51,15 +51,17 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 		return doHedged(ctx, c, fn)
 	}
 	var value T
-	answer, err := c.Run(ctx, func(ctx context.Context, n int) call.Result {
+	answer, err := c.Run(ctx, func(ctx context.Context, n int) {
 		if c.Watched() {
 			ctx = Sending(ctx, n, nil)
 		}
 		v, err := fn(ctx)
-		if err == nil {
-			value = v
+		if err != nil {
+			c.End(call.Result{Class: classOf(err), Err: err})
+			return
 		}
-		return call.Result{Class: classOf(err), Err: err}
+		value = v
+		c.End(call.Result{Class: call.OK})
 	})
 	if answer == nil && err == nil {
 		return value, nil
@@ -113,25 +115,28 @@ func classOf(err error) call.Class {
 	return call.ServerFault
 }
 
-// named returns the policy of a plain name.
-func (k *Kit) named(name string) (*Method, error) {
-	t := k.now.Load().plain
-	if t == nil {
-		b, err := k.Bind(plainNames)
-		if err != nil {
-			return nil, err
-		}
-		t = b.Table()
+// doTable returns the table for [Do], which the first use makes.
+func (k *Kit) doTable() (*Table, error) {
+	if t := k.now.Load().plain; t != nil {
+		return t, nil
 	}
-	return t.find(name), nil
+	return k.bindPlain()
+}
+
+func (k *Kit) bindPlain() (*Table, error) {
+	b, err := k.Bind(plainNames)
+	if err != nil {
+		return nil, err
+	}
+	return b.Table(), nil
 }
 
 // find returns the policy of a key, or that of all without an entry.
 func (t *Table) find(key string) *Method {
-	if m := t.Method(key); m != nil {
+	if m := t.methods[key]; m != nil {
 		return m
 	}
-	return t.Default()
+	return t.byDefault
 }
 
 // plainNames reads a table for [Do]: any name stands for itself.

@@ -190,7 +190,7 @@ func (c *Call) turn(i int) {
 	w.at, w.n = i, w.made+1
 	c.now = mono.Now()
 	c.info = w.here(c.info)
-	c.state = c.method.state(c.info, c.now)
+	c.state = c.method.state(&c.info, c.now)
 }
 
 // beginRound begins another walk along the list.

@@ -113,15 +113,16 @@ func (p *places) call(ctx context.Context, as ...asCaller) (*holdfast.Call, erro
 	if err != nil {
 		return c, err
 	}
-	_, err = c.Run(ctx, func(ctx context.Context, _ int) call.Result {
+	_, err = c.Run(ctx, func(ctx context.Context, _ int) {
 		if who.takes > 0 {
 			select {
 			case <-time.After(who.takes):
 			case <-ctx.Done():
-				return call.Result{Class: call.TimedOut, Err: ctx.Err()}
+				c.End(call.Result{Class: call.TimedOut, Err: ctx.Err()})
+				return
 			}
 		}
-		return p.answer(c.Info())
+		c.End(p.answer(c.Info()))
 	})
 	return c, err
 }
@@ -477,12 +478,12 @@ func TestF7_AFailedTrialIsNoNewsOfTheService(t *testing.T) {
 			var c holdfast.Call
 			ctx, err := c.Begin(t.Context(), b.Table().Default(), call.Info{Method: "m", Safety: call.ReadOnly}, holdfast.Terms{Upstreams: u})
 			require.NoError(t, err)
-			_, _ = c.Run(ctx, func(context.Context, int) call.Result {
+			_, _ = c.Run(ctx, func(context.Context, int) {
+				c.End(up)
 				if c.Instance() == 1 {
 					trials++
-					return fault
+					c.End(fault)
 				}
-				return up
 			})
 		}
 		for trials == 0 {

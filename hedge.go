@@ -16,7 +16,7 @@ func (c *Call) Hedged() bool { return c.hedged }
 // An idempotency key does not: it is a promise about one attempt after another.
 // Where there are several upstreams, they take the hedges' place.
 func (c *Call) mayHedge() bool {
-	return c.retry != nil && c.retry.Hedge.Sends() && c.MayRetry() && !c.stream && c.walk == nil && c.info.Safety.Repeatable()
+	return c.hedges && c.MayRetry() && !c.stream && c.walk == nil && c.info.Safety.Repeatable()
 }
 
 // mayAdd reports whether the call has an attempt left.
@@ -57,7 +57,7 @@ type runLane struct {
 func (l *runLane) Held() *Attempt { return &l.attempt }
 
 func (l *runLane) Run(ctx context.Context) (res call.Result) {
-	l.call.within(l.caller, ctx, &l.attempt, l.n, l.make, &res)
+	l.call.within(l.caller, ctx, &l.attempt, l.n, func(ctx context.Context, n int) { res = l.make(ctx, n) }, &res)
 	return res
 }
 

@@ -47,10 +47,11 @@ func checkRaces(t *rapid.T) {
 	}
 	k, err := New(Config{Default: policy})
 	require.NoError(t, err)
-	m, err := k.named("any")
+	table, err := k.doTable()
 	require.NoError(t, err)
+	m := table.find("any")
 	info := call.Info{Target: "db", Safety: call.ReadOnly}
-	s := m.state(info, mono.Now())
+	s := m.state(&info, mono.Now())
 
 	var calls sync.WaitGroup
 	extra := make(chan int, 8)

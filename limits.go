@@ -13,12 +13,17 @@ import (
 func (c *Call) left() time.Duration {
 	left := c.callersLeft(c.now)
 	if c.limits.Total > 0 {
-		left = min(left, c.end.Sub(c.now))
+		left = min(left, c.totalLeft(c.now))
 	}
 	if left == retry.NoLimit {
 		return left
 	}
 	return left - c.limits.Floor
+}
+
+// totalLeft returns what is left of Total at now.
+func (c *Call) totalLeft(now mono.Instant) time.Duration {
+	return c.limits.Total - now.Sub(c.began)
 }
 
 // callersLeft returns how long it is from now to the caller's own deadline,
@@ -33,7 +38,7 @@ func (c *Call) callersLeft(now mono.Instant) time.Duration {
 // bound returns the nearest limit of an attempt that begins at now.
 func (c *Call) bound(a *Attempt, now mono.Instant) timeout.Bound {
 	b := c.total(now)
-	if !a.ticket.Probe() {
+	if !a.probe {
 		return b.Nearer("Attempt", c.limits.Attempt)
 	}
 	b = b.Nearer("ProbeTimeout", a.ticket.ProbeLimit())
@@ -43,7 +48,7 @@ func (c *Call) bound(a *Attempt, now mono.Instant) timeout.Bound {
 	}
 	// What an override, the attempts before or the wait for a fleet's lock have
 	// left of the time is this call's own affair.
-	own := c.limits != c.method.timeout.policy
+	own := c.limits != c.method.inForce.limits
 	a.hasty = b.Limit == "Total" && (own || c.Attempt() > 1 || now > c.now) || b.Limit == "Attempt" && own
 	return b
 }
@@ -54,7 +59,7 @@ func (c *Call) total(now mono.Instant) timeout.Bound {
 		return timeout.Bound{}
 	}
 	// It is at least a nanosecond: Next saw to it.
-	return timeout.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.end.Sub(now), 1)}
+	return timeout.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.totalLeft(now), 1)}
 }
 
 // firstMessage returns the limit on the first message of an attempt that begins

@@ -31,10 +31,11 @@ type Method struct {
 	timeout   layer[timeout.Limits]
 	bulkhead  layer[bulkhead.Config]
 	classify  func(context.Context, call.Info, call.Result) call.Result
-	*watchers // of the same edition
+	inForce   inForce // what of it an override may replace
+	*watchers         // of the same edition
 
 	states *keyed.Registry[*stateSlot]
-	latest atomic.Pointer[state] // the last look-up made for any target
+	latest atomic.Pointer[state] // the last look-up made for any target; nil if narrow
 	tally  atomic.Pointer[Tally] // that of the first call since calls are counted
 	narrow bool                  // a layer has a scope narrower than the target
 }
@@ -64,6 +65,8 @@ func (d *draft) resolve(key string, chain []source) *Method {
 	m.breaker = pick(d, sources, func(p Policy) *breaker.Config { return p.Breaker })
 	m.timeout = pick(d, sources, func(p Policy) *timeout.Limits { return p.Timeout })
 	m.bulkhead = pick(d, sources, func(p Policy) *bulkhead.Config { return p.Bulkhead })
+	m.inForce.fallback, m.inForce.retry, m.inForce.limits = m.fallback.policy, m.retry.policy, m.timeout.policy
+	m.inForce.complete()
 	m.narrow = m.breaker.policy != nil && m.breaker.policy.Scope != breaker.PerTarget ||
 		m.bulkhead.policy != nil && m.bulkhead.policy.Scope != bulkhead.PerTarget
 	m.states = keyed.New(keyed.Options[*stateSlot]{New: func(string) *stateSlot { return new(stateSlot) }})
@@ -127,10 +130,10 @@ func (m *Method) check() check.Faults {
 // particular statement.
 func (m *Method) safetyOf(declared call.Safety) call.Safety {
 	switch {
-	case m.ownSafety, declared == call.SafetyUnknown && m.safety != call.SafetyUnknown:
-		return m.safety
-	case declared == call.SafetyUnknown:
+	case declared != call.SafetyUnknown && !m.ownSafety:
+		return declared
+	case m.safety == call.SafetyUnknown:
 		return call.Unsafe
 	}
-	return declared
+	return m.safety
 }

@@ -17,16 +17,20 @@ import (
 // wait begins, to give back what the failed attempt still holds and to make
 // ready what the next one needs; its error ends the call.
 func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.Context) error) bool {
-	return c.next(ctx, &res, prepare)
+	if c.attempts == 0 {
+		return c.first(ctx)
+	}
+	if c.admitted {
+		c.last = res
+	}
+	return c.again(ctx, &res, prepare)
 }
 
-func (c *Call) next(ctx context.Context, res *call.Result, prepare func(context.Context) error) bool {
-	if c.attempts == 0 {
-		if !c.first(ctx) {
-			c.tellRefused(ctx)
-			return false
-		}
-		return true
+// again is Next after an attempt, whose end is in c.last, or after its refusal.
+func (c *Call) again(ctx context.Context, refusal *call.Result, prepare func(context.Context) error) bool {
+	res := refusal
+	if c.admitted {
+		res = &c.last
 	}
 	if c.walk != nil {
 		end, next := c.walkOn(ctx, *res, prepare)
@@ -87,25 +91,20 @@ func (c *Call) next(ctx context.Context, res *call.Result, prepare func(context.
 	return true
 }
 
-// first reports whether the call may make its first attempt at all.
+// first is Next before the first attempt: it reports whether the call may make any.
 func (c *Call) first(ctx context.Context) bool {
-	if ctx.Err() != nil {
+	if ctx.Err() == nil && c.left() > 0 {
+		c.attempts = 1
+		return true
+	}
+	if left := c.left() + c.limits.Floor; ctx.Err() != nil || left <= 0 { // the deadline has passed, if only just
 		c.last = callerEnd(ctx)
 		c.last.NotSent = true
-		return false
+	} else {
+		c.last = refused(&timeout.FloorError{Left: left, Floor: c.limits.Floor})
 	}
-	switch left := c.left(); {
-	case left > 0:
-	case left+c.limits.Floor <= 0: // the deadline has passed, if only just
-		c.last = callerEnd(ctx)
-		c.last.NotSent = true
-		return false
-	default:
-		c.last = refused(&timeout.FloorError{Left: left + c.limits.Floor, Floor: c.limits.Floor})
-		return false
-	}
-	c.attempts = 1
-	return true
+	c.tellRefused(ctx)
+	return false
 }
 
 // decide asks the retry policy what follows on res.

@@ -26,6 +26,7 @@ func (a *Attempt) In(r *Room) { a.held = &r.held }
 func (a *Attempt) Move(to *Attempt) {
 	a.ticket.Move(&to.ticket)
 	a.permit.Move(&to.permit)
+	to.probe, to.ending = a.probe, a.ending
 	to.limit, to.whole, to.until, to.own, to.hasty = a.limit, a.whole, a.until, a.own, a.hasty
 	to.held, to.bucket, to.tally, to.seat, to.hop = a.held, a.bucket, a.tally, a.seat, a.hop
 	to.booked.Store(a.booked.Load())

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
 // Run makes the call by the formula,
@@ -14,51 +15,70 @@ import (
 // answer, if one was given, or the call's error. With several upstreams Retry( repeats
 // rounds of Failover( : see [Terms]. In a call that may be hedged
 // [Call.RunHedged] lets attempts race in the place of one.
-func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int) call.Result) (answer any, err error) {
+//
+// attempt makes the n-th attempt, and says by [Call.End] how it has ended: one that
+// does not has failed.
+func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int)) (answer any, err error) {
+	returned := false
 	if c.followed() {
-		returned := false
 		defer func() { c.close(ctx, err, returned) }()
-		answer, err = c.run(ctx, attempt)
-		returned = true
-		return answer, err
 	}
-	return c.run(ctx, attempt)
+	var refusal call.Result
+	for again := c.first(ctx); again; again = c.again(ctx, &refusal, nil) { // Retry(
+		if c.once(ctx, attempt, &refusal) {
+			returned = true
+			return nil, nil
+		}
+	}
+	answer, err = c.Fallback(ctx) // Fallback(
+	returned = true
+	return answer, err
 }
 
-func (c *Call) run(ctx context.Context, attempt func(ctx context.Context, n int) call.Result) (answer any, err error) {
-	var res call.Result
-	for c.next(ctx, &res, nil) { // Retry(
-		c.once(ctx, attempt, &res)
-	}
-	return c.Fallback(ctx) // Fallback(
-}
+// End is for the function given to [Call.Run]: so the attempt under way has ended.
+func (c *Call) End(res call.Result) { c.last = res }
 
-// once makes one attempt, whose end is in res. A panic or a Goexit in it is a
-// failure and goes on.
-func (c *Call) once(ctx context.Context, attempt func(context.Context, int) call.Result, res *call.Result) {
+// once makes one attempt, whose end is in c.last, or is turned away. A panic or a
+// Goexit in it is a failure and goes on. It reports whether the call has come to a
+// plain good end.
+func (c *Call) once(ctx context.Context, attempt func(context.Context, int), refusal *call.Result) bool {
 	var a Attempt
-	bounded := c.open(ctx, &a, false, res)
+	bounded := c.open(ctx, &a, false, refusal)
 	c.note(ctx, &a, bounded != nil)
-	if bounded != nil {
-		c.within(ctx, bounded, &a, c.Attempt(), attempt, res)
+	if bounded == nil {
+		return false
 	}
+	c.within(ctx, bounded, &a, c.Attempt(), attempt, &c.last)
+	return c.last.Class == call.OK && c.last.Err == nil && c.walk == nil
 }
 
-// within makes the n-th attempt, which was admitted.
-func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt func(context.Context, int) call.Result, res *call.Result) {
+// within makes the n-th attempt, which was admitted and leaves its end in res.
+func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt func(context.Context, int), res *call.Result) {
 	*res = call.Result{Class: call.ServerFault} // what a panic leaves standing
-	defer a.Release()
-	defer func() { a.bookAlone(ctx, res) }()
-	trial := c.Try(n)
-	end := attempt(bounded, n)
-	if end.Class != call.OK || c.method.classify != nil {
-		end = c.Classify(ctx, a.Judge(ctx, end))
+	ended := false
+	defer func() {
+		if !ended {
+			a.unwind(ctx, res)
+		}
+	}()
+	timed, began := c.hooks.Tried != nil, mono.Instant(0)
+	if timed {
+		began = mono.Now()
 	}
-	set(res, &end) // only now: until here it stands for a panic
-	c.countPlain(a, res)
-	if trial.call != nil {
-		trial.Ended(ctx, end)
+	attempt(bounded, n)
+	if res.Class != call.OK || c.method.classify != nil {
+		end := *res
+		*res = call.Result{Class: call.ServerFault}
+		*res = c.Classify(ctx, a.Judge(ctx, end))
 	}
+	if a.tally != nil {
+		c.countPlain(a, res)
+	}
+	if timed {
+		Trial{c, n, began}.Ended(ctx, *res)
+	}
+	a.end(ctx, res)
+	ended = true
 }
 
 // set is *to = *from for a result that was returned just now: to read a word back
@@ -88,16 +108,14 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool, refusal *call.Re
 	}
 
 	now := c.now
-	if a.ticket.Probe() {
+	if a.probe = a.ticket.Probe(); a.probe {
 		now = a.ticket.BeganAt(now) // it may have waited for a fleet's lock
 	}
-	bound := c.bound(a, now) // Timeout(
-	a.bucket, a.tally = c.bucket, c.tally
+	bounded = ctx // Timeout(
 	if held {
-		bounded = c.hold(ctx, a, bound, now)
-	} else {
-		bounded, a.own = bound.Context(ctx, now, c.callersLeft(now))
-		a.limit, a.whole, a.until = bound.Limit, bound.Whole, now.Add(bound.Left)
+		bounded = c.hold(ctx, a, now)
+	} else if c.limits != noLimits || a.probe {
+		bounded = c.limit(ctx, a, now)
 	}
 
 	if c.bulkhead != nil { // Bulkhead(
@@ -109,6 +127,7 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool, refusal *call.Re
 			}
 		}
 	}
+	a.bucket, a.tally = c.bucket, c.tally
 	if c.walk != nil {
 		c.pick(ctx, a)
 	}
@@ -121,14 +140,18 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool, refusal *call.Re
 // note remembers for Next what became of the attempt's admission, and tells of a
 // repeat.
 func (c *Call) note(ctx context.Context, a *Attempt, admitted bool) {
-	c.admitted, c.probe = admitted, a.Probe()
-	switch {
-	case !admitted:
-	case c.walk != nil:
-		c.noteHop(ctx, a)
-	case c.attempts > 1:
-		c.tellRetry(ctx, a)
+	c.admitted, c.probe = admitted, a.probe
+	if admitted && (c.attempts > 1 || c.walk != nil) {
+		c.noteRepeat(ctx, a)
 	}
+}
+
+func (c *Call) noteRepeat(ctx context.Context, a *Attempt) {
+	if c.walk != nil {
+		c.noteHop(ctx, a)
+		return
+	}
+	c.tellRetry(ctx, a)
 }
 
 // OpenHeld admits one attempt that outlives the function that makes it. If it is

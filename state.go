@@ -37,12 +37,17 @@ const stateAge = time.Second
 // state returns what the layers keep for a call. It asks the registries once a
 // second for each target, so that they know what is in use, and not for each
 // call.
-func (m *Method) state(info call.Info, now mono.Instant) *state {
+func (m *Method) state(info *call.Info, now mono.Instant) *state {
+	if s := m.latest.Load(); s != nil && s.key == info.Target && now.Sub(s.at) < stateAge {
+		return s // most kits have one target
+	}
+	return m.look(*info, now)
+}
+
+func (m *Method) look(info call.Info, now mono.Instant) *state {
 	key := info.Target
 	if m.narrow {
 		key += "\x00" + info.Method + "\x00" + info.Resource
-	} else if s := m.latest.Load(); s != nil && s.key == key && now.Sub(s.at) < stateAge {
-		return s // most kits have one target
 	}
 	slot := m.states.For(key, now)
 	if s := slot.Load(); s != nil && s.key == key && now.Sub(s.at) < stateAge {
@@ -69,6 +74,8 @@ func (m *Method) state(info call.Info, now mono.Instant) *state {
 		s.latency = m.latencyFor(info, now)
 	}
 	slot.Store(s)
-	m.latest.Store(s)
+	if !m.narrow {
+		m.latest.Store(s)
+	}
 	return s
 }

@@ -25,7 +25,7 @@ func (w *within) Value(key any) any {
 }
 
 var (
-	nowhere     = &surroundings{}
+	nowhere     surroundings
 	insideCall  = &surroundings{}             // hides an override that was taken
 	insideRetry = &surroundings{nested: true} // and stops retries further in
 )
@@ -44,7 +44,7 @@ func surroundingsOf(ctx context.Context) *surroundings {
 	if s, ok := ctx.Value(surroundingsKey{}).(*surroundings); ok {
 		return s
 	}
-	return nowhere
+	return &nowhere
 }
 
 // enter returns the context for a call's attempts. A kit call made inside one

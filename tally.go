@@ -124,11 +124,7 @@ func (c *Call) countPlain(a *Attempt, res *call.Result) {
 }
 
 // count finds the counters of a call that begins.
-func (c *Call) count() {
-	all := c.method.counting.Load()
-	if all == nil {
-		return
-	}
+func (c *Call) count(all *tallies) {
 	first := c.method.tally.Load() // most policies are of one method
 	if first != nil && first.name == c.info.Method {
 		c.tally = first

@@ -176,8 +176,7 @@ func (c *Call) returnAs(ctx context.Context, end CallEnd, counted bool) {
 		defer c.told.returned(end, c.raced)
 	}
 	if h := c.hooks.Returned; h != nil {
-		began := c.end.Add(-c.limits.Total)
-		h(ctx, Returned{CallEnd: end, Took: mono.Now().Sub(began)})
+		h(ctx, Returned{CallEnd: end, Took: mono.Now().Sub(c.began)})
 	}
 }
 

@@ -34,17 +34,19 @@ func TestF7_ATrialHasTheTimeOfAnAttempt(t *testing.T) {
 			var c holdfast.Call
 			ctx, err := c.Begin(t.Context(), b.Table().Default(), call.Info{Method: "m", Safety: call.ReadOnly}, holdfast.Terms{Upstreams: u})
 			require.NoError(t, err)
-			_, _ = c.Run(ctx, func(context.Context, int) call.Result {
+			_, _ = c.Run(ctx, func(context.Context, int) {
 				switch {
 				case c.Instance() == 0:
-					return up
+					c.End(up)
+					return
 				case slow == 0:
 					slow++
-					return fault
+					c.End(fault)
+					return
 				}
 				slow++
 				time.Sleep(15 * time.Second)
-				return up
+				c.End(up)
 			})
 			time.Sleep(100 * time.Millisecond)
 		}

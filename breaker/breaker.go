@@ -95,8 +95,7 @@ func (b *Breaker) Allow() (Ticket, error) {
 
 // AllowAt is Allow for a caller that has read the clock.
 func (b *Breaker) AllowAt(now mono.Instant) (Ticket, error) {
-	ep := b.now.Load()
-	if ep.stall == nil && ep.flags.Load()&(rampFlag|sharedFlag) == 0 && !ep.over() {
+	if ep := b.now.Load(); ep.plain() {
 		return Ticket{b: b, ep: ep, at: now}, nil
 	}
 	return b.allow(now, false)

@@ -89,6 +89,11 @@ func (ep *episode) follow(old *episode, steps uint32) {
 // over reports whether the episode has ended or is none that admits.
 func (ep *episode) over() bool { return ep.sum.Load()&dead != 0 }
 
+// plain reports whether the episode admits a call without a look at anything else.
+func (ep *episode) plain() bool {
+	return ep.stall == nil && ep.flags.Load()&(rampFlag|sharedFlag) == 0 && !ep.over()
+}
+
 // tally unpacks the window: results, failures, slow calls.
 func (ep *episode) tally(sum uint64) (total, failed, slow uint64) {
 	switch r := ep.rules; r.kind {

@@ -27,7 +27,11 @@ func AllowBothAt(first, second *Breaker, now mono.Instant) (p Pair, err error) {
 // AllowAt is [AllowBothAt] for a Pair that has its place already: an attempt's
 // record need not be copied to. p is the zero Pair, and stays so if it is refused.
 func (p *Pair) AllowAt(first, second *Breaker, now mono.Instant) (err error) {
-	if p.first, err = first.AllowAt(now); second == nil {
+	if ep := first.now.Load(); second == nil && ep.plain() {
+		p.first.b, p.first.ep, p.first.at = first, ep, now
+		return nil
+	}
+	if p.first, err = first.allow(now, false); second == nil {
 		return err
 	}
 	return p.allowSecondAt(err, second, now)

@@ -117,10 +117,14 @@ func (b *Bulkhead) tryTake() bool {
 // release returns a permit and, if anybody waits, hands it on.
 func (b *Bulkhead) release() {
 	if b.state.Add(-permit)&waiting != 0 {
-		b.mu.Lock()
-		b.grant()
-		b.mu.Unlock()
+		b.handOn()
 	}
+}
+
+func (b *Bulkhead) handOn() {
+	b.mu.Lock()
+	b.grant()
+	b.mu.Unlock()
 }
 
 // Name returns the name given to [New].

@@ -99,6 +99,8 @@ func (p *Pair) Release() {
 
 // ReleaseAlone is Release for a caller who alone has the pair, and has booked it.
 func (p *Pair) ReleaseAlone() {
-	p.second.releaseAlone()
+	if p.second.b != nil {
+		p.second.releaseAlone()
+	}
 	p.first.releaseAlone()
 }

@@ -156,9 +156,14 @@ type callOptions struct {
 	upstream []*string     // to be told which upstream was asked
 }
 
-// readOptions sorts the options of one call. It allocates only if there is
-// something to take out.
 func readOptions(opts []grpc.CallOption) (c callOptions) {
+	c.read(opts)
+	return c
+}
+
+// read sorts the options of one call. It allocates only if there is something to
+// take out.
+func (c *callOptions) read(opts []grpc.CallOption) {
 	ours := 0
 	for _, opt := range opts {
 		switch o := opt.(type) {
@@ -182,7 +187,7 @@ func readOptions(opts []grpc.CallOption) (c callOptions) {
 	// The slice may be the connection's own: nobody may write behind its end.
 	c.pass = opts[:len(opts):len(opts)]
 	if ours == 0 {
-		return c
+		return
 	}
 	c.pass = make([]grpc.CallOption, 0, len(opts)-ours)
 	for _, opt := range opts {
@@ -192,7 +197,6 @@ func readOptions(opts []grpc.CallOption) (c callOptions) {
 			c.pass = append(c.pass, opt)
 		}
 	}
-	return c
 }
 
 // forget empties the caller's targets before a repeat. An attempt that never

@@ -20,13 +20,19 @@ const previousAttempts = "grpc-previous-rpc-attempts"
 // prepare is what is given each attempt's own copy of the metadata.
 type prepare func(ctx context.Context, method string, attempt int, md metadata.MD) error
 
+// adds reports whether the kit has something to add to the metadata of the n-th
+// attempt, or somebody to show it to.
+func adds(c *holdfast.Call, n int, prepare prepare) bool {
+	return n > 1 || prepare != nil || c.Key() != "" || c.Watched()
+}
+
 // outgoing returns the context to send the n-th attempt with. If the kit has
 // something to add to the metadata, it is a copy of the attempt's own.
 func outgoing(ctx context.Context, c *holdfast.Call, method string, n int, prepare prepare) (context.Context, error) {
-	key, watched := c.Key(), c.Watched()
-	if key == "" && n == 1 && prepare == nil && !watched {
+	if !adds(c, n, prepare) {
 		return ctx, nil
 	}
+	key, watched := c.Key(), c.Watched()
 	md, _ := metadata.FromOutgoingContext(ctx)
 	if md == nil {
 		md = metadata.MD{}

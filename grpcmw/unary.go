@@ -21,9 +21,13 @@ func (i *Interceptors) unary(ctx context.Context, method string, req, reply any,
 	if ctx == nil {
 		return errNilContext
 	}
-	options := readOptions(opts)
+	var options callOptions
+	options.read(opts)
 	if options.inside == i.kit {
 		return invoker(ctx, method, req, reply, cc, opts...) // Failover does it all
+	}
+	if options.onFinish == nil {
+		return i.invoke(ctx, i.find(method), method, req, reply, nil, cc, invoker, &options)
 	}
 	err := unwound.Err // what a panic leaves standing
 	defer func() { options.finish(err) }()
@@ -40,7 +44,10 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 	if err != nil {
 		return &statusError{err: err, bad: true}
 	}
-	k := i.keepFor(ctx, &c, cc, req, reply, options)
+	var k *keep
+	if c.Stale() != nil {
+		k = i.keepFor(ctx, &c, cc, req, reply, options)
+	}
 	if k != nil || c.Computes() {
 		c.FitsIf(func(answer any) error { return copyReply(reply, answer) })
 	}
@@ -50,7 +57,7 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 		}
 	}
 	looks, header := c.MayRetry() || k != nil, i.wantsHeader(&c) || k != nil
-	answer, err := c.Run(ctx, func(ctx context.Context, n int) call.Result {
+	answer, err := c.Run(ctx, func(ctx context.Context, n int) {
 		if n > 1 {
 			options.forget()
 			clearReply(reply)
@@ -60,9 +67,12 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 			to := f.leg(&c, options)
 			cc, invoker, pass, prepare = to.cc(), to.invoke, to.pass(pass), to.prepares(prepare)
 		}
-		ctx, err := outgoing(ctx, &c, r.name, n, prepare)
-		if err != nil {
-			return unsent(err)
+		if adds(&c, n, prepare) {
+			var err error
+			if ctx, err = outgoing(ctx, &c, r.name, n, prepare); err != nil {
+				c.End(unsent(err))
+				return
+			}
 		}
 		k.attempt(ctx)
 		if c.Probing() {
@@ -70,15 +80,22 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 		}
 		if !looks && !i.doubted.Load() {
 			// Nothing hangs on whether the attempt was sent, or on what came with it.
-			err := invoker(ctx, method, req, reply, cc, pass...)
-			i.doubt(err)
-			return classify(ctx, err, evidence{})
+			if err := invoker(ctx, method, req, reply, cc, pass...); err != nil {
+				i.doubt(err)
+				c.End(classify(ctx, err, evidence{}))
+				return
+			}
+			c.End(call.Result{Class: call.OK})
+			return
 		}
 		w := new(witness)
-		err = invoker(ctx, method, req, reply, cc, w.options(pass, header, w.finish)...)
+		err := invoker(ctx, method, req, reply, cc, w.options(pass, header, w.finish)...)
 		k.saw(w)
-		return i.forbid(classify(ctx, err, w.evidence()), w.evidence())
+		c.End(i.forbid(classify(ctx, err, w.evidence()), w.evidence()))
 	})
+	if answer == nil && err == nil && k == nil {
+		return nil
+	}
 	return answered(ctx, answer, err, &c, k, options)
 }
 

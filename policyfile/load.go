@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
 )
 
-// MaxSize is how many bytes a file may have.
-const MaxSize = 4 << 20
+// maxSize is how many bytes a file may have.
+const maxSize = 4 << 20
 
 // File is what a file of policies says.
 type File struct {
@@ -28,12 +28,12 @@ type File struct {
 
 // Load reads policies in YAML or JSON; JSON is what begins with a brace. The error
 // is an [*Error] with all that is wrong, in form and in meaning, unless the reader
-// itself fails.
+// itself fails. A file may have 4 MiB.
 //
 // What cannot be data is not in a file: set Hooks, Classify, a fallback or the hooks
 // of a breaker on the File's Config before it is given to holdfast.New.
 func Load(r io.Reader) (*File, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxSize+1))
+	data, err := io.ReadAll(io.LimitReader(r, maxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("policyfile: %w", err)
 	}
@@ -71,8 +71,8 @@ func load(data []byte) (*File, error) {
 // parse reads the form of a file.
 func parse(data []byte) (root *node, isJSON bool, fault *Fault) {
 	start := place{1, 1}
-	if len(data) > MaxSize {
-		return nil, false, faultAt(start, "the file has more than %d bytes", MaxSize)
+	if len(data) > maxSize {
+		return nil, false, faultAt(start, "the file has more than %d bytes", maxSize)
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors put it there
 	if !utf8.Valid(data) {

@@ -295,7 +295,7 @@ func TestC1_AliasesAreBounded(t *testing.T) {
 	require.Contains(t, faultsOf(t, laughs), `default.retry: has no field "k8"`)
 	require.Less(t, time.Since(began), time.Second, "real time: it would never end else")
 
-	_, err := Load(io.LimitReader(iotest.DataErrReader(&endless{}), MaxSize+10))
+	_, err := Load(io.LimitReader(iotest.DataErrReader(&endless{}), maxSize+10))
 	require.EqualError(t, err, "policyfile: 1:1: the file has more than 4194304 bytes")
 }
 
@@ -363,7 +363,7 @@ func TestD091_ContradictionsAreRefused(t *testing.T) {
 // C1: a file of the largest size is read in the time that its size takes, and not
 // in hours.
 func TestC1_TheTimeToReadAFileIsThatOfItsSize(t *testing.T) {
-	text := `{"wire": "http",` + "\n" + `"default": {"bulkhead": [` + strings.Repeat("1,", MaxSize/4) + `1]}, "ü": 1}`
+	text := `{"wire": "http",` + "\n" + `"default": {"bulkhead": [` + strings.Repeat("1,", maxSize/4) + `1]}, "ü": 1}`
 	_, err := Load(strings.NewReader(text))
 	require.ErrorContains(t, err, "2:25: default.bulkhead")
 	require.ErrorContains(t, err, fmt.Sprintf("2:%d: ", len(text)-len(`{"wire": "http",`)-len(`"ü": 1}`)))

@@ -14,15 +14,15 @@ var schema []byte
 // form of a file; [Load] knows more: what fits together, and that names are names.
 func Schema() []byte { return slices.Clone(schema) }
 
-// SchemaID is where the schema says it is.
-const SchemaID = "https://github.com/holdfast-go/holdfast/policyfile/schema.json"
+// schemaID is where the schema says it is.
+const schemaID = "https://github.com/holdfast-go/holdfast/policyfile/schema.json"
 
 // schemaOf makes the schema. describe returns what a field of a Go type is for.
 func schemaOf(describe func(typ, field string) string) map[string]any {
 	policies := schemaOfShape(policyShape(), describe)
 	return map[string]any{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
-		"$id":         SchemaID,
+		"$id":         schemaID,
 		"title":       "Policies of a holdfast kit",
 		"description": "What a description says of zero holds for a field that is left out. A layer that is left out is inherited.",
 		"type":        "object",

@@ -79,8 +79,8 @@ func compiled(t require.TestingT) *jsonschema.Schema {
 	s, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	require.NoError(t, err)
 	c := jsonschema.NewCompiler()
-	require.NoError(t, c.AddResource(SchemaID, s))
-	compiled, err := c.Compile(SchemaID)
+	require.NoError(t, c.AddResource(schemaID, s))
+	compiled, err := c.Compile(schemaID)
 	require.NoError(t, err)
 	return compiled
 }

@@ -33,13 +33,13 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	metrics, err := telemetry.Metrics{}.Register(kit) // OpenTelemetry's global provider
+	stopMetrics, err := telemetry.Metrics{}.Register(kit) // OpenTelemetry's global provider
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer metrics.Close()
-	stop := telemetry.Traces{}.Attach(kit)
-	defer stop()
+	defer stopMetrics()
+	stopTraces := telemetry.Traces{}.Attach(kit)
+	defer stopTraces()
 	stopLogs := telemetry.Logs{Logger: slog.Default()}.Attach(kit)
 	defer stopLogs()
 	page := telemetry.Page(kit)

@@ -47,20 +47,13 @@ const (
 	defaultMaxMethods = 150
 )
 
-// Registration is kits that are being measured.
-type Registration struct {
-	mu     sync.Mutex
-	undo   func() error
-	detach []func()
-}
-
-// Register begins to measure kits. Any number of registrations may share a
-// provider; a kit is to be in one of them only, or it is counted twice. Kits of
+// Register measures kits until stop is called. Any number of registrations may share
+// a provider; a kit is to be in one of them only, or it is counted twice. Kits of
 // the same name are told apart by nothing: give each a Config.Name.
 //
 // An error says that an option is bad, a kit is nil, or an instrument could not be
-// made.
-func (m Metrics) Register(kits ...*holdfast.Kit) (*Registration, error) {
+// made; stop is nil then.
+func (m Metrics) Register(kits ...*holdfast.Kit) (stop func(), err error) {
 	for _, most := range []struct {
 		field string
 		n     *int
@@ -93,34 +86,28 @@ func (m Metrics) Register(kits ...*holdfast.Kit) (*Registration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)
 	}
-	r := &Registration{undo: callback.Unregister}
+	undo := []func(){func() {
+		if err := callback.Unregister(); err != nil {
+			otel.Handle(err)
+		}
+	}}
+	stop = sync.OnceFunc(func() {
+		for _, f := range undo {
+			f()
+		}
+	})
 	if !m.Durations && !m.AttemptDurations {
-		return r, nil
+		return stop, nil
 	}
 	durations, err := newDurations(meter)
 	if err != nil {
-		return nil, errors.Join(err, r.Close())
+		stop()
+		return nil, err
 	}
 	for i, k := range kits {
-		r.detach = append(r.detach, k.Attach(durations.hooks(k, m, c.kits[i].methods)))
+		undo = append(undo, k.Attach(durations.hooks(k, m, c.kits[i].methods)))
 	}
-	return r, nil
-}
-
-// Close ends the measuring. To call it again does nothing.
-func (r *Registration) Close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, detach := range r.detach {
-		detach()
-	}
-	r.detach = nil
-	if r.undo == nil {
-		return nil
-	}
-	undo := r.undo
-	r.undo = nil
-	return undo()
+	return stop, nil
 }
 
 var errNilKit = errors.New("telemetry: a kit is nil; make one with holdfast.New")

@@ -241,13 +241,13 @@ func TestD089_AnyNumberOfKitsShareAMeter(t *testing.T) {
 	reader := metric.NewManualReader()
 	provider := metric.NewMeterProvider(metric.WithReader(reader))
 	var kits []*holdfast.Kit
-	var registrations []*telemetry.Registration
+	var stops []func()
 	for _, name := range []string{"a", "b", "c"} {
 		k := newKit(t, name, quick())
-		r, err := telemetry.Metrics{Provider: provider, Durations: true, AttemptDurations: true}.Register(k)
+		stop, err := telemetry.Metrics{Provider: provider, Durations: true, AttemptDurations: true}.Register(k)
 		require.NoError(t, err)
 		require.NoError(t, do(t.Context(), k, read, nil))
-		kits, registrations = append(kits, k), append(registrations, r)
+		kits, stops = append(kits, k), append(stops, stop)
 	}
 	got := collect(t, reader)
 	for _, name := range []string{"a", "b", "c"} {
@@ -255,8 +255,8 @@ func TestD089_AnyNumberOfKitsShareAMeter(t *testing.T) {
 		require.EqualValues(t, 1, got["holdfast.calls{kit="+name+",method=select,result=ok}"])
 		require.EqualValues(t, 1, got["holdfast.call.duration{kit="+name+",method=select,result=ok}"])
 	}
-	require.NoError(t, registrations[0].Close())
-	require.NoError(t, registrations[0].Close(), "again does nothing")
+	stops[0]()
+	stops[0]() // again does nothing
 	require.NoError(t, do(t.Context(), kits[0], read, nil))
 	got = collect(t, reader)
 	require.Empty(t, got.of("holdfast.breaker.state").where("kit=a"))
@@ -274,10 +274,10 @@ func TestD089_AnyNumberOfKitsShareAMeter(t *testing.T) {
 	// No provider, be it nil or the global one that nobody has set.
 	for _, m := range []telemetry.Metrics{{}, {Provider: otel.GetMeterProvider(), Durations: true}} {
 		k := newKit(t, "alone", quick())
-		r, err := m.Register(k)
+		stop, err := m.Register(k)
 		require.NoError(t, err)
 		require.NoError(t, do(t.Context(), k, read, nil))
-		require.NoError(t, r.Close())
+		stop()
 	}
 }
 

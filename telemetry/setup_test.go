@@ -60,13 +60,13 @@ func open(t testing.TB, k *holdfast.Kit, info call.Info) {
 }
 
 // meter registers kits with a provider of their own, and returns what collects.
-func meter(t testing.TB, m telemetry.Metrics, kits ...*holdfast.Kit) (*telemetry.Registration, func() points) {
+func meter(t testing.TB, m telemetry.Metrics, kits ...*holdfast.Kit) (stop func(), read func() points) {
 	t.Helper()
 	reader := metric.NewManualReader()
 	m.Provider = metric.NewMeterProvider(metric.WithReader(reader), metric.WithCardinalityLimit(0))
-	r, err := m.Register(kits...)
+	stop, err := m.Register(kits...)
 	require.NoError(t, err)
-	return r, func() points { return collect(t, reader) }
+	return stop, func() points { return collect(t, reader) }
 }
 
 // points are what a collection has brought: values by name and attributes, such as

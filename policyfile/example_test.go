@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
@@ -18,6 +19,8 @@ import (
 
 // A client whose policies are in a file.
 func ExampleLoadFile() {
+	leave := folder("wire: http\nmethods:\n  GET /items/{id}:\n    retry: {max_attempts: 5}\n")
+	defer leave()
 	file, err := policyfile.LoadFile("policies.yaml")
 	if err != nil {
 		log.Fatal(err)
@@ -28,6 +31,43 @@ func ExampleLoadFile() {
 	}
 	client := &http.Client{Transport: httpmw.NewTransport(nil, kit)}
 	_ = client
+	fmt.Println(attempts(kit))
+	// Output: 5
+}
+
+// folder makes a folder with a file of policies the present one, until leave is called.
+func folder(policies string) (leave func()) {
+	before, err := os.Getwd()
+	if err != nil {
+		log.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "policyfile")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := os.Chdir(dir); err != nil {
+		log.Fatal(err)
+	}
+	save(policies)
+	return func() {
+		_ = os.Chdir(before)
+		_ = os.RemoveAll(dir)
+	}
+}
+
+func save(policies string) {
+	if err := os.WriteFile("policies.yaml", []byte(policies), 0o600); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// attempts returns how many the policy of an item gives a call.
+func attempts(kit *holdfast.Kit) int {
+	item, err := kit.Explain("GET /items/lamp")
+	if err != nil {
+		log.Fatal(err)
+	}
+	return item.Policy.Retry.MaxAttempts
 }
 
 // All that is wrong is told at once, with its place.
@@ -50,6 +90,8 @@ methods:
 
 // The file is read again at each SIGHUP. What a file cannot hold is set each time.
 func ExampleWatch() {
+	leave := folder("wire: http\nmethods:\n  GET /items/{id}:\n    retry: {max_attempts: 5}\n")
+	defer leave()
 	source := policyfile.Source{Path: "policies.yaml", Amend: func(f *policyfile.File) error {
 		f.Default.Classify = classify
 		return nil
@@ -62,6 +104,8 @@ func ExampleWatch() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	_ = httpmw.NewTransport(nil, kit)
+	fmt.Println(attempts(kit))
 
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -70,6 +114,19 @@ func ExampleWatch() {
 			log.Printf("the policies stay as they are: %v", err)
 		}
 	})
+
+	// Somebody changes the file and sends the signal.
+	save("wire: http\nmethods:\n  GET /items/{id}:\n    retry: {max_attempts: 2}\n")
+	hangups <- syscall.SIGHUP
+	for attempts(kit) == 5 {
+		time.Sleep(time.Millisecond) // Watch is on a goroutine of its own
+	}
+	fmt.Println(attempts(kit))
+	signal.Stop(hangups)
+	close(hangups) // which ends Watch
+	// Output:
+	// 5
+	// 2
 }
 
 func classify(_ context.Context, _ call.Info, res call.Result) call.Result { return res }

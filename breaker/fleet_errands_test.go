@@ -192,3 +192,65 @@ func TestAnOrderWaitsNoLongerThanItsContext(t *testing.T) {
 		a.state(breaker.ForcedOpen)
 	})
 }
+
+// S1: a recovered breaker waits for the store for Timeout and no longer, also where
+// what the store is told waits for its turn; and the store is told all the same.
+func TestS1_ARecoveryDoesNotWaitForItsTurn(t *testing.T) {
+	bubble(t, func(t *testing.T, store *breakertest.Memory) {
+		const n = 60
+		c := shared()
+		c.Consecutive = 1
+		all := fleetOf(t, 2, store, c, takes(5*ms))
+		a := all[0]
+		a.failAll(n)
+		a.reads(9 * time.Second)
+		all[1].reads(time.Second)
+		time.Sleep(2 * time.Second)
+		var probes []*breaker.Ticket
+		for i := range n {
+			ticket, err := a.group.For(fmt.Sprint("host", i)).Allow()
+			require.NoError(t, err)
+			require.True(t, ticket.Probe())
+			probes = append(probes, &ticket)
+		}
+		a.wire.delay = func() time.Duration { return 90 * ms }
+		for _, p := range probes {
+			done(p, breaker.Success)
+		}
+		time.Sleep(100*ms - 1)
+		open := 0
+		for i := range n {
+			if a.group.For(fmt.Sprint("host", i)).State() != breaker.Closed {
+				open++
+			}
+		}
+		require.Greater(t, open, n/2, "their turn has not come")
+		time.Sleep(1)
+		for i := range n {
+			b := a.group.For(fmt.Sprint("host", i))
+			require.Equal(t, breaker.Closed, b.State())
+			if i%2 == 0 { // by a call, and the others by the store's answer
+				ticket, err := b.Allow()
+				require.NoError(t, err)
+				require.False(t, ticket.Probe())
+				done(&ticket, breaker.Success)
+			}
+		}
+		time.Sleep(time.Second)
+		ch, err := store.Changes(t.Context(), "holdfast", breaker.Mark{})
+		require.NoError(t, err)
+		for _, rec := range ch.Records {
+			require.False(t, rec.Open, rec.Key)
+		}
+		moves := map[string][]breaker.State{}
+		for _, tr := range a.moves.all() {
+			moves[tr.Key] = append(moves[tr.Key], tr.To)
+		}
+		require.Len(t, moves, n)
+		for key, path := range moves {
+			require.Equal(t, []breaker.State{breaker.Open, breaker.HalfOpen, breaker.Closed}, path, key)
+		}
+		a.reads(5 * time.Second)
+		require.Len(t, a.moves.all(), 3*n, "what it reads then is no news")
+	})
+}

@@ -78,6 +78,10 @@ func firstEnd(leases []lease) int {
 // b.mu is held.
 func (b *Breaker) settle(ep *episode, now mono.Instant) {
 	for ep.state() == HalfOpen && b.now.Load() == ep {
+		if s := &ep.out.share; s.waitedOut(now) {
+			b.close(ep, Closed, ReasonRecovered, s.patience)
+			return
+		}
 		i := firstEnd(ep.out.leases)
 		if i < 0 || now < ep.out.leases[i].end {
 			return

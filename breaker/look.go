@@ -102,6 +102,9 @@ func (b *Breaker) lookHalfOpen(ep *episode, now mono.Instant) (sight, bool) {
 	if b.now.Load() != ep {
 		return sight{}, false
 	}
+	if ep.out.share.waitedOut(now) {
+		return sight{state: Closed, admit: true}, true
+	}
 	r, o := ep.rules, outage{good: ep.out.good, bad: ep.out.bad, leases: ep.out.leases}
 	for i := firstEnd(o.leases); i >= 0 && now >= o.leases[i].end; i = firstEnd(o.leases) {
 		l := o.leases[i]

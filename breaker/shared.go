@@ -27,17 +27,22 @@ type share struct {
 	ahead bool   // it follows a failed probe of which the store does not know
 
 	// Half-open: the store is being told of a probe's end, to which it may say
-	// that the circuit is closed; and, if held, another worker has the lock until
-	// hold.
-	settling bool
-	held     bool
-	hold     mono.Instant
+	// that the circuit is closed; and if it should close, it does so by itself at
+	// patience. If held, another worker has the lock until hold.
+	settling, closes bool
+	patience         mono.Instant
+	held             bool
+	hold             mono.Instant
 
 	forces forces
 }
 
 // free reports whether a call may ask for the lock.
 func (s *share) free(now mono.Instant) bool { return !s.settling && (!s.held || now >= s.hold) }
+
+// waitedOut reports whether the store has not said in time that the circuit is
+// closed, which the probes have shown.
+func (s *share) waitedOut(now mono.Instant) bool { return s.settling && s.closes && now >= s.patience }
 
 // lock is the fleet's for one probe.
 type lock struct {

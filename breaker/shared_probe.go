@@ -167,8 +167,8 @@ func (b *Breaker) shareReopening(ep, old *episode, how ProbeOutcome, held lock) 
 // shareEnd tells the fleet that a probe has ended, which leaves ep half-open, at
 // least until the store has answered; b.mu is held.
 func (b *Breaker) shareEnd(ep *episode, how ProbeOutcome, to State, held lock, date mono.Instant) {
-	ep.out.share.settling = true
-	f, first := ep.rules.fleet, true
+	f, first, s := ep.rules.fleet, true, &ep.out.share
+	s.settling, s.closes, s.patience = true, to == Closed, mono.Now().Add(f.set.Timeout)
 	f.settle(b.key, b.settlement(ep, how, to, held), held, func(rec *Record, err error) {
 		b.mu.Lock()
 		defer b.unlock()

@@ -191,7 +191,7 @@ func (d *decoder) signed() int64 {
 	return n
 }
 
-// length reads a length that what is left can have: each of so many takes a byte.
+// length reads a length that what is left can have: each of its elements takes a byte.
 func (d *decoder) length() int { return int(d.number(uint64(len(d.b)))) }
 
 func (d *decoder) text() []byte {

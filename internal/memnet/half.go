@@ -10,7 +10,7 @@ import (
 )
 
 // BufferSize is how many bytes a connection holds in each direction. A writer
-// waits once so many are written and not read.
+// waits once that many are written and not read.
 const BufferSize = 64 << 10
 
 // half is one direction of a connection: what one end has written and the

@@ -1,7 +1,7 @@
 // Package mono carries one reading of the monotonic clock from layer to layer,
 // so that an attempt reads the clock at its start and at its end and nowhere
-// else. Its type is internal: only holdfast's own packages can call the ...At
-// methods that take one.
+// else. The ...At methods that take one are for holdfast's own packages: nobody
+// else can name the type or take a reading.
 package mono
 
 import "time"

@@ -346,6 +346,7 @@ func TestAFillOfAStoreThatFails(t *testing.T) {
 			require.NoError(t, f.Put(r.key, fallback.Entry{}), "there is nothing to store")
 		})
 		time.Sleep(time.Second)
+		synctest.Wait()
 		require.Len(t, failed, 2)
 		r.store.panics = true
 		r.Aside(t.Context(), r.policy, func(f fallback.Fill) { _, _, _ = f.Get(r.key) })

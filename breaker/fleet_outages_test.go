@@ -258,7 +258,7 @@ func outages(t *testing.T, workers, cycles int, store func(*testing.T) breaker.S
 			}
 		}
 		t.Logf("%d cycles, %d workers in all, probes: %+v", cycles, r.n, d.counts)
-		require.Greater(t, d.counts.killed, cycles/4)
+		require.Greater(t, d.counts.killed, cycles/8)
 		time.Sleep(2 * time.Minute)
 	})
 }

@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -144,6 +145,42 @@ func TestS3_TheEndOfAProbeIsToldAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// S2: a recovery that the store hears of late ends no opening that came after it.
+func TestS2_ALateRecoveryEndsNoLaterOpening(t *testing.T) {
+	for range 20 { // what is told at the same time arrives in any order
+		bubble(t, lateRecovery)
+	}
+}
+
+func lateRecovery(t *testing.T, memory *breakertest.Memory) {
+	c := shared()
+	c.ProbeTimeout = time.Minute
+	all := fleetOf(t, 2, memory, c, func(s *breaker.Sharing) {
+		s.Store.(*wire).delay = func() time.Duration { return rand.N(10 * ms) }
+	})
+	a := all[0]
+	a.fails()
+	use(9*time.Second, all...)
+	time.Sleep(2 * time.Second)
+	probe := a.probe()
+	first := record(t, memory)
+	a.wire.mode.Store(cut)
+	done(probe, breaker.Success)
+	time.Sleep(time.Second)
+	a.state(breaker.Closed)
+	a.fails()
+	a.wire.mode.Store(sound)
+	a.reads(3 * time.Second)
+	a.state(breaker.Open)
+	require.Equal(t, []breaker.State{breaker.Open, breaker.HalfOpen, breaker.Closed, breaker.Open}, a.path())
+	last := record(t, memory)
+	require.True(t, last.Open)
+	require.Equal(t, 1, last.Nth)
+	require.Greater(t, last.Generation, first.Generation, "the store has closed and opened")
+	all[1].reads(3 * time.Second)
+	all[1].state(breaker.Open)
 }
 
 // A lock that has expired is not given back.

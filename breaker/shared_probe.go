@@ -178,8 +178,15 @@ func (b *Breaker) shareEnd(ep *episode, how ProbeOutcome, to State, held lock, d
 		switch {
 		case late && err != nil:
 			return
-		case late && to == Closed && !rec.live() && present.state() == Closed && present.generation() == ep.generation()+1:
-			b.extra().take(f, rec) // it has closed already, by its own knowledge
+		case late && to == Closed && !rec.live():
+			// It has closed already, by its own knowledge. If it has opened since, that
+			// came after, and the store may have taken it for the same outage.
+			b.extra().take(f, rec)
+			if present.tellable(now) {
+				s := &present.out.share
+				s.gen, s.known, s.era = rec.Generation, rec.Revision, f.era.Load()
+				b.shareOpening(present)
+			}
 			return
 		case late:
 			b.adopt(rec, now)

@@ -56,6 +56,7 @@ type Call struct {
 // Terms is what an adapter knows of a call beside its name.
 type Terms struct {
 	Keyed    bool      // the request carries an idempotency key
+	Keyless  bool      // there is nothing that could carry one, so that the kit makes none
 	Stream   bool      // Total goes on to the first message, if that has a limit
 	Override *Override // from a call option; nil if there is none
 	Room     *Room     // for the call's context; nil if there is none
@@ -88,7 +89,7 @@ func (c *Call) begin(ctx context.Context, m *Method, terms Terms) (context.Conte
 			return ctx, err
 		}
 	}
-	if c.retry != nil && c.retry.IdempotencyKey && !c.keyed && !c.info.Safety.Repeatable() {
+	if c.retry != nil && c.retry.IdempotencyKey && !c.keyed && !terms.Keyless && !c.info.Safety.Repeatable() {
 		c.key, c.keyed = rand.Text(), true
 	}
 	c.state = m.state(&c.info, c.now)

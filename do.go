@@ -11,7 +11,9 @@ import (
 
 // Do makes a call that is neither gRPC nor HTTP, such as a database query, by the
 // policy of info.Method in k's table, or of Default. info.Safety is what is
-// known of fn; unknown is Unsafe, and so gets one attempt.
+// known of fn; unknown is Unsafe, and so gets one attempt: nothing carries a key of
+// Retry.IdempotencyKey to what fn calls. If fn sends one of its own, the call is
+// Idempotent.
 //
 // An attempt ends when fn returns, on the caller's goroutine: fn must heed its
 // context for a limit to have an effect. Where the policy hedges, several fn may
@@ -35,7 +37,7 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 		return none, err
 	}
 	var c Call
-	ctx, err = c.Begin(ctx, t.find(info.Method), info, Terms{})
+	ctx, err = c.Begin(ctx, t.find(info.Method), info, Terms{Keyless: true})
 	if err != nil {
 		return none, err
 	}

@@ -88,3 +88,15 @@ func TestR9_AKeyAllowsARepeat(t *testing.T) {
 		}
 	})
 }
+
+// R2, R9: what Do calls is told of no key, and so may not be repeated for one.
+func TestR9_DoHasNothingToCarryAKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := quick()
+		p.Retry.IdempotencyKey = true
+		s := answers(down, down, down)
+		_, err := do(t.Context(), newKit(t, p), call.Info{Target: "db", Safety: call.Unsafe}, s)
+		require.ErrorIs(t, err, errDown)
+		require.Equal(t, 1, s.hits)
+	})
+}

@@ -33,7 +33,8 @@ type Policy struct {
 	// IdempotencyKey sends a key with each call that is neither Idempotent nor
 	// ReadOnly and carries none: one key per call, the same on every attempt, in
 	// the header Idempotency-Key or the metadata idempotency-key. The call may
-	// then be repeated. Turn it on only for a dependency that honours the key.
+	// then be repeated. Turn it on only for a dependency that honours the key. The
+	// calls of holdfast.Do have neither, and get no key.
 	IdempotencyKey bool
 
 	// EvenNested lets a call retry that is made inside an attempt of another

@@ -3,8 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,18 +16,22 @@ import (
 // ledger keeps what was begun and what has ended, and what went wrong.
 type ledger struct {
 	calls, attempts, bodies pairs
+	spans                   spanBook
 
 	mu        sync.Mutex
 	faults    []string
-	done      map[string]int // how often the servers have carried an order out
+	arrived   map[string]arrivals // orders at the servers, by id
+	unsent    map[string]string   // orders that provably never left, and who says so
 	outcomes  map[string]int
+	happened  map[string]int // in the kits
 	breakers  map[*breaker.Breaker]bool
 	bulkheads map[*bulkhead.Bulkhead]bool
 }
 
 func newLedger() *ledger {
 	return &ledger{
-		done: map[string]int{}, outcomes: map[string]int{},
+		spans:   spanBook{open: map[spanID]int{}},
+		arrived: map[string]arrivals{}, unsent: map[string]string{}, outcomes: map[string]int{}, happened: map[string]int{},
 		breakers: map[*breaker.Breaker]bool{}, bulkheads: map[*bulkhead.Bulkhead]bool{},
 	}
 }
@@ -55,18 +58,50 @@ func (p *pairs) String() string {
 	return fmt.Sprintf("%d begun, %d ended, %d of them twice", p.begun.Load(), p.ended.Load(), p.twice.Load())
 }
 
-// hooks count a kit's calls and attempts as spans are begun and ended.
-func (l *ledger) hooks() holdfast.Hooks {
-	return holdfast.Hooks{
-		Call: func(context.Context, call.Info) (context.Context, func(holdfast.CallEnd)) {
-			end := l.calls.begin()
-			return nil, func(holdfast.CallEnd) { end() }
-		},
-		Attempt: func(context.Context, call.Attempt) (context.Context, func(call.Result)) {
-			end := l.attempts.begin()
-			return nil, func(call.Result) { end() }
-		},
+// arrivals are those of one order.
+type arrivals struct {
+	n     int
+	bare  bool   // one came without a key
+	key   string // of the last
+	other bool   // two came with different keys
+}
+
+// arrive notes that a server acts on an order. key is that of the request, "" if it
+// has none.
+func (l *ledger) arrive(o order, key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.arrived[o.id]
+	a.other = a.other || a.n > 0 && key != a.key
+	a.n, a.bare, a.key = a.n+1, a.bare || key == "", key
+	l.arrived[o.id] = a
+}
+
+// claimUnsent notes that a caller was told that an order never left.
+func (l *ledger) claimUnsent(kind string, o order, who string) {
+	if o.kept() {
+		return // others order the same
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unsent[o.id] = fmt.Sprintf("%s %s: %s", kind, o, who)
+}
+
+// repeated returns what arrived although it should not have, or again.
+func (l *ledger) repeated() (all []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, who := range l.unsent {
+		if n := l.arrived[id].n; n > 0 {
+			all = append(all, fmt.Sprintf("%s: not sent, but it arrived %d times", who, n))
+		}
+	}
+	for id, a := range l.arrived {
+		if strings.HasPrefix(id, once) && a.n > 1 && (a.bare || a.other) {
+			all = append(all, fmt.Sprintf("%s arrived %d times; without a key: %v, with different keys: %v", id, a.n, a.bare, a.other))
+		}
+	}
+	return all
 }
 
 func (l *ledger) fault(format string, args ...any) {
@@ -77,33 +112,67 @@ func (l *ledger) fault(format string, args ...any) {
 	}
 }
 
-// carriedOut notes that a server acts on an order.
-func (l *ledger) carriedOut(id string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.done[id]++
-}
-
-func (l *ledger) timesDone(id string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.done[id]
-}
-
 func (l *ledger) outcome(kind, end string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.outcomes[kind+": "+end]++
 }
 
+func (l *ledger) happens(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.happened[what]++
+}
+
+// hooks count the calls and attempts of m's kit as they are begun and ended.
+func (l *ledger) hooks(m *member) holdfast.Hooks {
+	return holdfast.Hooks{
+		Call: func(context.Context, call.Info) (context.Context, func(holdfast.CallEnd)) {
+			end := l.calls.begin()
+			return nil, func(e holdfast.CallEnd) {
+				if e.Fallback && e.Info.Safety != call.ReadOnly {
+					l.fault("%s: a fallback has answered a write: %+v", m.name, e)
+				}
+				end()
+			}
+		},
+		Attempt: func(_ context.Context, a call.Attempt) (context.Context, func(call.Result)) {
+			if booked(a.Info.Method) {
+				m.admitted.Add(1)
+			}
+			end := l.attempts.begin()
+			return nil, func(call.Result) { end() }
+		},
+		Retry:    func(context.Context, holdfast.Retry) { l.happens("repeats") },
+		Failover: func(context.Context, holdfast.Failover) { l.happens("moves to another upstream") },
+		Hedged:   func(context.Context, holdfast.Hedge) { l.happens("hedges") },
+		HedgeWon: func(context.Context, holdfast.Hedge) { l.happens("hedges that won") },
+		Queued:   func(context.Context, holdfast.Queued) { l.happens("waits for a permit") },
+		Fallback: func(_ context.Context, f holdfast.Fallback) {
+			if f.Info.Safety != call.ReadOnly {
+				l.fault("%s: a fallback was asked for a write: %+v", m.name, f)
+			}
+			if f.Err != nil {
+				l.happens("fallbacks that failed")
+				return
+			}
+			l.happens("answers of fallbacks, " + f.Kind.String())
+		},
+		Transition: func(t breaker.Transition) { l.happens("transitions to " + t.To.String()) },
+		ProbeEnded: func(p breaker.ProbeEnd) { l.happens("probes " + p.Outcome.String()) },
+	}
+}
+
 // visit remembers the kit's breakers and bulkheads: an update may take them out of
-// its sight.
+// its sight. It returns those breakers that may be given orders.
 func (l *ledger) visit(k *holdfast.Kit) (all []*breaker.Breaker) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, b := range k.Breakers() {
+	for name, b := range k.Breakers() {
 		l.breakers[b] = true
-		all = append(all, b)
+		if !booked(name) {
+			all = append(all, b)
+		}
 	}
 	for _, b := range k.Bulkheads() {
 		l.bulkheads[b] = true
@@ -126,37 +195,4 @@ func (l *ledger) held() (all []string) {
 		}
 	}
 	return all
-}
-
-// watched is a transport whose response bodies are counted.
-type watched struct {
-	http.RoundTripper
-	ledger *ledger
-}
-
-func (w watched) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := w.RoundTripper.RoundTrip(req)
-	if resp != nil && resp.Body != nil {
-		resp.Body = &countedBody{ReadCloser: resp.Body, end: sync.OnceFunc(w.ledger.bodies.begin())}
-	}
-	return resp, err
-}
-
-// countedBody has ended when it was closed, or had no more to read.
-type countedBody struct {
-	io.ReadCloser
-	end func()
-}
-
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.end()
-	}
-	return n, err
-}
-
-func (b *countedBody) Close() error {
-	b.end()
-	return b.ReadCloser.Close()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -75,6 +76,18 @@ func parseOrder(text string) (o order, err error) {
 	return o, err
 }
 
+// The beginnings of ids that say something of an order.
+const (
+	once = "once-" // it may be carried out once, unless it has a key
+	kept = "kept-" // it is the same for all who have it, and its answer may be a stale one
+)
+
+func (o order) once() bool { return strings.HasPrefix(o.id, once) }
+func (o order) kept() bool { return strings.HasPrefix(o.id, kept) }
+
+// ownKey is the idempotency key that a client gives an order itself, if it does.
+func (o order) ownKey() string { return "own-" + o.id }
+
 const pieceSize = 600
 
 // piece is the n-th piece of an answer. It says whose it is.
@@ -106,6 +119,9 @@ func wait(ctx context.Context, pause time.Duration) error {
 	}
 }
 
+// idField is where a server says whose answer it is, in the response's header.
+const idField = "x-order-id"
+
 func httpServer(l *ledger) func(net.Listener) func(bool) {
 	handle := func(w http.ResponseWriter, r *http.Request) {
 		o, err := parseOrder(r.Header.Get("X-Order"))
@@ -122,7 +138,12 @@ func httpServer(l *ledger) func(net.Listener) func(bool) {
 				l.fault("%s %s: a body of %d bytes came as %d others", r.Method, o, len(o.whole()), len(got))
 			}
 		}
-		l.carriedOut(o.id)
+		key := r.Header.Get("Idempotency-Key")
+		if r.Header.Get("X-Own-Key") != "" && key != o.ownKey() {
+			l.fault("%s %s: its own key came as %q", r.Method, o, key)
+		}
+		l.arrive(o, key)
+		w.Header().Set(idField, o.id)
 		if o.code != http.StatusOK {
 			if wait(r.Context(), o.pause) == nil {
 				if o.code == http.StatusTooManyRequests || o.code == http.StatusServiceUnavailable {
@@ -178,7 +199,12 @@ func grpcServer(l *ledger) func(net.Listener) func(bool) {
 			l.fault("the gRPC server was sent a bad message: %v", err)
 			return err
 		}
-		l.carriedOut(o.id)
+		key := ""
+		if md, ok := metadata.FromIncomingContext(s.Context()); ok {
+			key = strings.Join(md.Get("idempotency-key"), "+")
+		}
+		l.arrive(o, key)
+		_ = s.SetHeader(metadata.Pairs(idField, o.id)) // it fails once the stream is over
 		more := 0
 		for strings.HasSuffix(name, "Upload") || strings.HasSuffix(name, "Chat") {
 			err := s.RecvMsg(m)

@@ -101,14 +101,13 @@ func parse(key, line string, epoch uint64, now time.Duration) (breaker.Record, e
 		return breaker.Record{}, r.err
 	}
 	if rec.Open {
-		rec.Age = max(now-opened, 0)
-		rec.Left = min(max(opened+rec.Cooldown-now, 0), rec.Cooldown)
+		rec.Age = max(now-max(opened, now-math.MaxInt64), 0)
+		rec.Left = max(rec.Cooldown-rec.Age, 0)
 	} else {
 		rec.Cooldown, rec.Nth, rec.Reason, rec.Worker, rec.Good, rec.Bad = 0, 0, 0, "", 0, 0
 	}
-	held = min(held, now) // unless the clock was put back
-	if rec.Holder != "" && now < held+lease {
-		rec.Lease = held + lease - now
+	if left := lease - max(now-held, 0); rec.Holder != "" && left > 0 { // whole if the clock was put back
+		rec.Lease = left
 	} else {
 		rec.Holder = ""
 	}

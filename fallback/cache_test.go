@@ -1,6 +1,7 @@
 package fallback_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -222,6 +223,19 @@ func FuzzEntry(f *testing.F) {
 	k := h.Key()
 	f.Add([]byte{})
 	f.Add([]byte("\x01garbage"))
+	good := written(f, c, policy, s, k)
+	ours := 1 + len(k) // where it says which process has written it
+	clock := ours + 16 // and when, by its own clock
+	stamp := clock + 8 // and by everybody's
+	spans := stamp + 15
+	f.Add(good)
+	for _, at := range []int{0, 1, ours, clock, spans, spans + 8, spans + 16} {
+		f.Add(spoilt(good, at))
+		f.Add(spoilt(spoilt(good, ours), at))
+	}
+	f.Add(spoilt(spoilt(good, ours), stamp)) // a form of time that nobody knows
+	f.Add(spoilt(spoilt(good, ours), stamp+4))
+	f.Add(good[:len(good)-len("payload")-1])
 	f.Add(append(append([]byte{1}, k[:]...), make([]byte, 16+8+15+24+3)...))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		s.mu.Lock()
@@ -231,6 +245,27 @@ func FuzzEntry(f *testing.F) {
 		require.NoError(t, err)
 		require.True(t, !ok || e.Age >= 0 && e.Age < 5*time.Minute)
 	})
+}
+
+// written returns what a cache makes of an answer.
+func written(f *testing.F, c *fallback.Cache, policy *fallback.Stale, s *store, k fallback.Key) []byte {
+	c.Put(context.Background(), policy, k, fallback.Entry{Limit: time.Minute, Payload: []byte("payload")})
+	for {
+		s.mu.Lock()
+		value := s.values[k.String()]
+		s.mu.Unlock()
+		if value != nil {
+			return value
+		}
+		time.Sleep(time.Millisecond) // real time: it is written aside
+	}
+}
+
+// spoilt returns a copy with one bit of the byte at a place changed.
+func spoilt(value []byte, at int) []byte {
+	value = bytes.Clone(value)
+	value[at] ^= 0x80
+	return value
 }
 
 // A store that fails is told of, and its error comes back from a read alone.

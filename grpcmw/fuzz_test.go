@@ -77,7 +77,8 @@ func FuzzNames(f *testing.F) {
 
 // Any name may come in an RPC: looking for it finds something, without a panic.
 func FuzzNamesOfRPCs(f *testing.F) {
-	for _, seed := range []string{"", "/", "//", "/a", "a/b", "/pkg.Service/Method", "/grpc.testing.TestService/EmptyCall", "/a/b/c", "\x00/\xff"} {
+	for _, seed := range []string{"", "/", "//", "/a", "a/b", "/pkg.Service/Method", "/grpc.testing.TestService/EmptyCall", "/grpc.testing.TestService/None",
+		"/grpc.testing.Payload/body", "/grpc.testing/TestService", "/a/b/c", "\x00/\xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

@@ -68,7 +68,10 @@ func TestD039_RetryAfterIsReadInBothForms(t *testing.T) {
 }
 
 func FuzzRetryAfter(f *testing.F) {
-	for _, seed := range []string{"", "3", "-1", "9223372036854775807", "Fri, 31 Dec 1999 23:59:59 GMT", "0x10"} {
+	for _, seed := range []string{
+		"", "3", "  3\t", "-1", "+1", "1.5", "0x10", "soon", "9223372036", "9223372037", "9223372036854775807", "9223372036854775808",
+		"Fri, 31 Dec 1999 23:59:59 GMT", "Thu, 01 Jan 2099 00:00:00 GMT", "Thursday, 01-Jan-99 00:00:00 GMT", "Thu Jan  1 00:00:00 2099", "Thu, 01 Jan 9999 00:00:00 UTC",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {

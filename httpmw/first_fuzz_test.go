@@ -16,6 +16,8 @@ func FuzzFirstEvent(f *testing.F) {
 		f.Add("text/event-stream", []byte(seed))
 		f.Add("text/event-stream; charset=utf-8", []byte(seed))
 		f.Add("application/json", []byte(seed))
+		f.Add("Text/Event-Stream ;x", []byte(seed))
+		f.Add("", []byte(seed))
 	}
 	line := regexp.MustCompile(`(^|[\r\n])data:[^\r\n]*[\r\n]`)
 	f.Fuzz(func(t *testing.T, kind string, stream []byte) {

@@ -24,7 +24,12 @@ func FuzzStored(f *testing.F) {
 		f.Add(good[:n])
 	}
 	f.Add(good)
+	resp.Uncompressed, resp.Request, resp.StatusCode = true, &http.Request{Method: http.MethodHead}, 301
+	f.Add(encodeRest(encodeHead(resp), nil, nil)) // an answer to HEAD, whose length is not its body's
+	resp.StatusCode = 199
+	f.Add(encodeRest(encodeHead(resp), nil, nil))
 	f.Add(newVariants([]string{"Accept"}).encode())
+	f.Add(newVariants(nil).encode())
 	f.Add([]byte{formVariants, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if v, ok := decodeVariants(b); ok {

@@ -116,6 +116,9 @@ func FuzzDelay(f *testing.F) {
 	f.Add(int64(math.MaxInt64), math.MaxFloat64, int64(math.MaxInt64), uint8(1), math.MaxInt, int64(-1), 1.0, int64(1))
 	f.Add(int64(3600e9), 1.5, int64(1), uint8(2), -1, int64(math.MaxInt64), math.NaN(), int64(-1))
 	f.Add(int64(-1), math.Inf(1), int64(-1), uint8(3), math.MinInt, int64(math.MinInt64), math.Inf(-1), int64(math.MinInt64))
+	f.Add(int64(50e6), 2.0, int64(5e9), uint8(2), 3, int64(100e6), 0.5, int64(0))
+	f.Add(int64(50e6), 2.0, int64(5e9), uint8(3), 30, int64(0), 0.5, int64(1e9))
+	f.Add(int64(0), 0.0, int64(0), uint8(1), 2, int64(0), 1.0, int64(math.MaxInt64))
 	f.Add(int64(50e6), -2.0, int64(5e9), uint8(200), 3, int64(50e6), 2.0, int64(30e9))
 	f.Fuzz(func(t *testing.T, base int64, factor float64, most int64, jitter uint8, n int, prev int64, u float64, pause int64) {
 		b := Backoff{Base: time.Duration(base), Factor: factor, Cap: time.Duration(most), Jitter: Jitter(jitter)}

@@ -64,12 +64,20 @@ func FuzzNext(f *testing.F) {
 	f.Add(0, uint8(3), uint8(0), uint8(255), int64(-1), int64(-1), int64(-1), math.NaN(), -1, int64(-1))
 	f.Add(math.MaxInt, uint8(6), uint8(9), uint8(1), int64(math.MaxInt64), int64(math.MinInt64), int64(math.MaxInt64), -1.0, Unlimited, int64(math.MaxInt64))
 	f.Add(2, uint8(5), uint8(3), uint8(2), int64(2e9), int64(1e9), int64(50e6), 1.0, 0, int64(60e9))
+	read, failed, noLimit := uint8(call.ReadOnly), uint8(call.Unavailable), int64(NoLimit)
+	f.Add(2, failed, read, uint8(0), int64(0), noLimit, int64(50e6), 0.5, 3, int64(0))                 // again
+	f.Add(1, failed, read, uint8(128), int64(1e9), noLimit, int64(0), 0.5, 3, int64(0))                // after an exact pause
+	f.Add(1, failed, uint8(call.Unsafe), uint8(1), int64(0), noLimit, int64(0), 0.5, 3, int64(0))      // not sent
+	f.Add(3, failed, read, uint8(0), int64(0), noLimit, int64(0), 0.5, 3, int64(0))                    // all used
+	f.Add(1, failed, read, uint8(64), int64(0), noLimit, int64(0), 0.5, 3, int64(0))                   // refused
+	f.Add(1, uint8(call.Throttled), read, uint8(0), int64(2e9), noLimit, int64(0), 0.5, 3, int64(1e9)) // too long a pause
+	f.Add(1, failed, read, uint8(0), int64(0), int64(1), int64(0), 0.5, 3, int64(0))                   // no time
 	f.Fuzz(func(t *testing.T, attempt int, class, safety, bits uint8, retryAfter, left, prev int64, u float64, most int, limit int64) {
 		p := &Policy{MaxAttempts: most, RetryAfterCap: time.Duration(limit)}
 		in := Input{
 			Attempt: attempt, Safety: call.Safety(safety), Left: time.Duration(left), PrevDelay: time.Duration(prev), U: u,
 			Result: call.Result{
-				Class: call.Class(class), RetryAfter: time.Duration(retryAfter), NotSent: bits&1 != 0, NoRetry: bits&2 != 0,
+				Class: call.Class(class), RetryAfter: time.Duration(retryAfter), NotSent: bits&1 != 0, NoRetry: bits&2 != 0, Exact: bits&128 != 0,
 			},
 			Keyed: bits&4 != 0, Probe: bits&8 != 0, CallerDone: bits&16 != 0, Nested: bits&32 != 0,
 		}
@@ -82,7 +90,7 @@ func FuzzNext(f *testing.F) {
 			if d.Delay != 0 {
 				t.Fatalf("%+v: %+v waits for nothing", in, d)
 			}
-		case d.Reason != nil, d.Delay < 1, d.Delay >= in.Left, d.Delay < in.Result.RetryAfter,
+		case in.Result.Exact && d.Delay != in.Result.RetryAfter, !in.Result.Exact && d.Delay < 1, d.Reason != nil, d.Delay >= in.Left, d.Delay < in.Result.RetryAfter,
 			attempt >= p.WithDefaults().MaxAttempts, in.Refusal != nil, in.Probe, in.CallerDone, in.Nested,
 			in.Result.NoRetry, !Repeatable(in.Result, in.Safety, in.Keyed):
 			t.Fatalf("%+v: %+v", in, d)

@@ -73,7 +73,12 @@ func FuzzScenario(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(text)
 	}
-	f.Add([]byte("a: &a [*a]"))
+	for _, text := range []string{
+		"", "a: &a [*a]", "fault: 7", "method: GET /\nrate: 1\nfault: {kind: none}", "rate: 1e999\nthreads: -1\nlength: 1h1h",
+		"method: GET /\nrate: 5\nthreads: 3\nlength: 20s\nfault: {kind: slow, from: 9s, to: 3s, latency: 1s}", "method: [x]\nmethod: y",
+	} {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, faults := parseScenario(text)
 		if faults == nil {

@@ -100,6 +100,7 @@ func FuzzCacheControl(f *testing.F) {
 	for _, seed := range []string{
 		"", "no-store", "private, max-age=60", `no-cache="Set-Cookie, X", s-maxage=10`, "max-age=99999999999999999999",
 		`a="\"\\", must-revalidate`, "stale-if-error=86400, stale-while-revalidate=60", ",,,", `private="`, "max-age=\x00",
+		"no-cache, proxy-revalidate, s-maxage=x", `private="a\"b\\c", max-age="7"`, "stale-if-error", "=1", "max-age=", "max-age 1", `a="\`, "a=\"\x01\"",
 		"max-age=1,max-age=2", "PUBLIC, MAX-AGE=5", "must-understand, no-store", "x=y=z", "\t no-store \t,",
 	} {
 		f.Add(seed)

@@ -112,6 +112,7 @@ func (s *stage) recover(t *testing.T) {
 	for n, m := range s.members {
 		require.NoError(t, m.kit.Update(m.recovered(m.config(s.source(500+n), s.ledger))))
 		for _, b := range s.ledger.visit(m.kit) {
+			b.ForceOpen("chaos")
 			b.Release()
 			b.Enable()
 		}

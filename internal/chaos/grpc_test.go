@@ -34,7 +34,7 @@ func (c *client) grpcCall() {
 	}
 	ctx, cancel := c.patience()
 	defer cancel()
-	a := asked{order: o, ctx: ctx, kind: "gRPC " + name, read: name != "Put" && name != "Add" && name != "Upload", tells: unary}
+	a := asked{order: o, ctx: ctx, kind: "gRPC " + name, read: name != "Put" && name != "Add" && name != "Upload", tells: true}
 	cc, opts := pick(c.draw, c.conns...), []grpc.CallOption(nil)
 	if c.draw.IntN(4) == 0 {
 		opts = append(opts, grpc.WaitForReady(true))

@@ -25,7 +25,7 @@ type asked struct {
 	ctx   context.Context
 	kind  string
 	read  bool // what it asks for may be answered by a fallback
-	tells bool // a write's error says whether it was sent: no stream, no body
+	tells bool // a write's error says whether it was sent: that of a body does not
 }
 
 func (c *client) fault(a asked, format string, args ...any) {

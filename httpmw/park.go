@@ -38,13 +38,13 @@ func (a *answer) park(ctx context.Context, patience time.Duration) {
 // from the call, so that its connection can be used again.
 func (a *answer) drop() {
 	a.releasePermit()
-	body := a.resp.Body
-	if a.parked || a.holder == nil || a.holder.ctx.Err() != nil {
+	body, holder := a.resp.Body, a.holder // a itself is the call's next answer soon
+	if a.parked || holder == nil || holder.ctx.Err() != nil {
 		body.Close()
 		return
 	}
 	shut := func() {
-		defer a.holder.contain()
+		defer holder.contain()
 		body.Close()
 	}
 	timer := time.AfterFunc(drainTime, shut)
@@ -54,7 +54,7 @@ func (a *answer) drop() {
 				shut()
 			}
 		}()
-		defer a.holder.contain()
+		defer holder.contain()
 		// One byte more than the limit: a chunked body of just that size has not
 		// shown its end before.
 		_, _ = io.CopyN(io.Discard, body, drainSize+1)

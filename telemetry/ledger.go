@@ -120,21 +120,22 @@ func (l *ledger) book(s *seen) {
 
 // beyond returns by how much t is more than u, in each of its counters.
 func beyond(t, u breaker.Totals) breaker.Totals {
-	return breaker.Totals{Actions: actionsBeyond(t.Actions, u.Actions), Shadow: actionsBeyond(t.Shadow, u.Shadow), Neutral: less(t.Neutral, u.Neutral)}
+	return breaker.Totals{Actions: actionsBeyond(t.Actions, u.Actions), Shadow: actionsBeyond(t.Shadow, u.Shadow), Neutral: minus(t.Neutral, u.Neutral)}
 }
 
 func actionsBeyond(t, u breaker.Actions) breaker.Actions {
 	return breaker.Actions{
-		Opens:           less(t.Opens, u.Opens),
-		ProbesSucceeded: less(t.ProbesSucceeded, u.ProbesSucceeded),
-		ProbesFailed:    less(t.ProbesFailed, u.ProbesFailed),
-		ProbesExpired:   less(t.ProbesExpired, u.ProbesExpired),
-		ProbesNeutral:   less(t.ProbesNeutral, u.ProbesNeutral),
-		RefusedOpen:     less(t.RefusedOpen, u.RefusedOpen),
-		RefusedHalfOpen: less(t.RefusedHalfOpen, u.RefusedHalfOpen),
-		RefusedForced:   less(t.RefusedForced, u.RefusedForced),
-		RefusedRamp:     less(t.RefusedRamp, u.RefusedRamp),
+		Opens:           minus(t.Opens, u.Opens),
+		ProbesSucceeded: minus(t.ProbesSucceeded, u.ProbesSucceeded),
+		ProbesFailed:    minus(t.ProbesFailed, u.ProbesFailed),
+		ProbesExpired:   minus(t.ProbesExpired, u.ProbesExpired),
+		ProbesNeutral:   minus(t.ProbesNeutral, u.ProbesNeutral),
+		RefusedOpen:     minus(t.RefusedOpen, u.RefusedOpen),
+		RefusedHalfOpen: minus(t.RefusedHalfOpen, u.RefusedHalfOpen),
+		RefusedForced:   minus(t.RefusedForced, u.RefusedForced),
+		RefusedRamp:     minus(t.RefusedRamp, u.RefusedRamp),
 	}
 }
 
-func less(t, u uint64) uint64 { return t - min(t, u) }
+// minus returns t less u, or 0.
+func minus(t, u uint64) uint64 { return t - min(t, u) }

@@ -38,6 +38,8 @@ func (m *methodNames) of(method string) string {
 	return redact(method)
 }
 
+var causes = holdfast.Causes()
+
 // counted is what the calls of one method, or of several, have come to.
 type counted struct {
 	calls, attempts, refusals, denied               []uint64 // by class and by cause
@@ -47,7 +49,7 @@ type counted struct {
 func newCounted() *counted {
 	return &counted{
 		calls: make([]uint64, call.Permanent+1), attempts: make([]uint64, call.Permanent+1),
-		refusals: make([]uint64, len(holdfast.Causes())), denied: make([]uint64, len(holdfast.Causes())),
+		refusals: make([]uint64, len(causes)), denied: make([]uint64, len(causes)),
 	}
 }
 
@@ -56,7 +58,7 @@ func (c *counted) add(t *holdfast.Tally) {
 		c.calls[class] += t.Calls(class)
 		c.attempts[class] += t.Attempts(class)
 	}
-	for _, cause := range holdfast.Causes() {
+	for _, cause := range causes {
 		denied := t.Denied(cause)
 		c.denied[cause] += denied
 		c.refusals[cause] += t.Refusals(cause) + denied
@@ -109,7 +111,7 @@ func (k *kitSeries) observeMethod(in *instruments, o metric.Observer, name strin
 		each(in.calls, "result", c.calls[class], class.String(), class == call.OK)
 		each(in.attempts, "result", c.attempts[class], class.String(), class == call.OK)
 	}
-	for _, cause := range holdfast.Causes() {
+	for _, cause := range causes {
 		each(in.refusals, "cause", c.refusals[cause], cause.String(), false)
 		each(in.denied, "cause", c.denied[cause], cause.String(), false)
 	}

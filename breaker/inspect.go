@@ -35,7 +35,8 @@ type Inspection struct {
 	// Window is what the window holds, the oldest part first; in other states than
 	// closed and disabled it is empty. A part lasts for PartTime, the last one up
 	// to now; PartTime is 0 if the window is of calls, where the parts are of
-	// equally many results and the last may be short.
+	// equally many results and the last may be short. See Counts for when numbers are
+	// halved.
 	Window   []Part
 	PartTime time.Duration
 

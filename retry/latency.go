@@ -40,8 +40,8 @@ const (
 	refreshAfter = time.Second
 )
 
-// NewLatency returns an empty record for the percentile of h, or nil if h has
-// none.
+// NewLatency returns an empty record for the percentile of h, or nil if h has none
+// within (0, 1).
 func NewLatency(h Hedge) *Latency {
 	if !(h.Percentile > 0 && h.Percentile < 1) {
 		return nil

@@ -45,7 +45,7 @@ type Call struct {
 	counted  bool         // in the tally
 	answered bool         // by a fallback
 	delay    time.Duration
-	last     call.Result // of the last attempt that was not refused as a repeat
+	last     call.Result // of the last attempt that was not refused as a repeat; while one runs, what a panic in it comes to
 	stopped  error       // why the call ended short of its attempts
 
 	stale func(context.Context, call.Class) (any, time.Duration, error) // reads the stale answer; nil if there is no cache

@@ -49,7 +49,7 @@ func (c *Call) once(ctx context.Context, attempt func(context.Context, int), ref
 		return false
 	}
 	c.within(ctx, bounded, &a, c.Attempt(), attempt, &c.last)
-	return c.last.Class == call.OK && c.last.Err == nil && c.walk == nil
+	return c.last.Class == call.OK && c.last.Err == nil
 }
 
 // within makes the n-th attempt, which was admitted and leaves its end in res.
@@ -141,17 +141,19 @@ func (c *Call) open(ctx context.Context, a *Attempt, held bool, refusal *call.Re
 // repeat.
 func (c *Call) note(ctx context.Context, a *Attempt, admitted bool) {
 	c.admitted, c.probe = admitted, a.probe
-	if admitted && (c.attempts > 1 || c.walk != nil) {
+	if c.attempts > 1 || c.walk != nil {
 		c.noteRepeat(ctx, a)
 	}
 }
 
 func (c *Call) noteRepeat(ctx context.Context, a *Attempt) {
-	if c.walk != nil {
+	switch {
+	case !c.admitted:
+	case c.walk != nil:
 		c.noteHop(ctx, a)
-		return
+	default:
+		c.tellRetry(ctx, a)
 	}
-	c.tellRetry(ctx, a)
 }
 
 // OpenHeld admits one attempt that outlives the function that makes it. If it is

@@ -631,3 +631,21 @@ func TestT2_ACauseDoesNotMakeADeadlineACancellation(t *testing.T) {
 		require.Equal(t, []call.Class{call.TimedOut}, classes)
 	})
 }
+
+// What a policy calls OK is one for every layer, and still the error that it was for
+// the caller.
+func TestAnErrorThatIsCalledOKComesBack(t *testing.T) {
+	odd := errors.New("odd")
+	k := newKit(t, holdfast.Policy{
+		Breaker: &breaker.Config{Consecutive: 1},
+		Classify: func(_ context.Context, _ call.Info, res call.Result) call.Result {
+			return call.Result{Class: call.OK}
+		},
+	})
+	for range 3 {
+		n := 0
+		_, err := holdfast.Do(t.Context(), k, read, func(context.Context) (int, error) { n++; return 1, odd })
+		require.Equal(t, odd, err)
+		require.Equal(t, 1, n)
+	}
+}

@@ -35,12 +35,9 @@ type keep struct {
 	changed bool // an attempt hook has put credentials into an attempt
 }
 
-// keepFor returns the call's part in the cache, nil if it has none.
-func (i *Interceptors) keepFor(ctx context.Context, c *holdfast.Call, cc *grpc.ClientConn, req, reply any, options *callOptions) *keep {
-	s := c.Stale()
-	if s == nil {
-		return nil
-	}
+// keepFor returns the part in the cache of a call with a policy for it, nil if it has
+// none.
+func (i *Interceptors) keepFor(ctx context.Context, s *fallback.Stale, c *holdfast.Call, cc *grpc.ClientConn, req, reply any, options *callOptions) *keep {
 	returned := false
 	defer func() {
 		if !returned { // Identity has panicked: the call ends here
@@ -52,7 +49,7 @@ func (i *Interceptors) keepFor(ctx context.Context, c *holdfast.Call, cc *grpc.C
 	return k
 }
 
-// keepBy is keepFor for a call with a policy.
+// keepBy is keepFor where nothing panics.
 func (i *Interceptors) keepBy(ctx context.Context, s *fallback.Stale, c *holdfast.Call, cc *grpc.ClientConn, req, reply any, options *callOptions) *keep {
 	q, p, ok := messages(req, reply)
 	if !ok {

@@ -45,8 +45,8 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 		return &statusError{err: err, bad: true}
 	}
 	var k *keep
-	if c.Stale() != nil {
-		k = i.keepFor(ctx, &c, cc, req, reply, options)
+	if s := c.Stale(); s != nil {
+		k = i.keepFor(ctx, s, &c, cc, req, reply, options)
 	}
 	if k != nil || c.Computes() {
 		c.FitsIf(func(answer any) error { return copyReply(reply, answer) })
@@ -74,7 +74,9 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 				return
 			}
 		}
-		k.attempt(ctx)
+		if k != nil {
+			k.attempt(ctx)
+		}
 		if c.Probing() {
 			pass = seek(cc, pass)
 		}

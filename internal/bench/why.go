@@ -20,7 +20,7 @@ var whys = map[string]string{
 
 const (
 	perCall = "the goal's prototype had no hooks, failover, shared state, tallies nor classification: their nil checks and the records that " +
-		"carry them through a call are the difference; two clock readings are a quarter of the whole"
+		"carry them through a call are the difference; two clock readings are two fifths of a Do, and a quarter of an RPC"
 	atLimit    = "what is measured is all of Do, with the record of a call and two clock readings, and not the limit alone"
 	perRequest = "a call's record, the attempt's own request, the response's wrapper, its context and the mark of a call inside a call are " +
 		"each an object"

@@ -259,6 +259,9 @@ func (r *race) verdict() call.Result {
 	if won == nil {
 		won = r.racers[0]
 	}
+	for _, x := range r.racers {
+		r.call.sent = r.call.sent || x != won && !x.res.NotSent
+	}
 	r.end(won)
 	if won.seat.hedge {
 		r.call.tellHedgeWon(r.caller, won.n)

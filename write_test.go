@@ -127,3 +127,25 @@ func TestAWriteThatWasRepeatedMayHaveArrived(t *testing.T) {
 		})
 	}
 }
+
+// F1, R10: where a hedge was sent a write may have arrived, although the attempt whose
+// failure the call ends with never left.
+func TestF1_AWriteWhoseHedgeWasSentMayHaveArrived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, err := newKit(t, hedging()).Bind(namesAsTheyAre)
+		require.NoError(t, err)
+		var c holdfast.Call
+		ctx, err := c.Begin(t.Context(), b.Table().Default(), call.Info{Target: "db", Safety: call.Idempotent}, holdfast.Terms{})
+		require.NoError(t, err)
+		_, err = c.RunHedged(ctx, func(n int) (func(context.Context, int) call.Result, func()) {
+			return func(context.Context, int) call.Result {
+				time.Sleep(50 * time.Millisecond)
+				return call.Result{Class: call.TimedOut, Err: &timeout.Error{Limit: "Attempt"}, NotSent: n == 1}
+			}, func() {}
+		})
+		write, ok := errors.AsType[*fallback.WriteError](err)
+		require.True(t, ok)
+		require.Equal(t, 2, c.CallEnd(err).Attempts)
+		require.True(t, write.Sent)
+	})
+}

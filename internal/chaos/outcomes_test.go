@@ -120,7 +120,11 @@ func (c *client) refused(a asked, name string, err error) string {
 func (c *client) judgeWrite(a asked, name string, err error) {
 	write, ok := errors.AsType[*fallback.WriteError](err)
 	if !ok {
-		own := name == "open" || name == "full" || name == "floor" || name == "deadline" || errors.Is(err, timeout.ErrExceeded)
+		last := err
+		if stopped, ok := errors.AsType[*retry.StoppedError](err); ok {
+			last = stopped.Last
+		}
+		own := name == "open" || name == "full" || name == "floor" || name == "deadline" || errors.Is(last, timeout.ErrExceeded)
 		if own && !a.read && a.tells {
 			c.fault(a, "an error of the kit's own that does not say what it means for a write: %v", err)
 		}

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -72,8 +71,9 @@ func newStage(t *testing.T, l *ledger, seed uint64) *stage {
 	return s
 }
 
-// dialHTTP makes clients on both versions of the protocol, one with failover, and one
-// without a kit.
+// dialHTTP makes clients on both versions of the protocol, to the first server and
+// with failover, and one without a kit. On HTTP/2 the first upstream has both servers
+// for its instances.
 func (s *stage) dialHTTP(t *testing.T) {
 	t.Helper()
 	kit := s.members[0].kit
@@ -88,16 +88,19 @@ func (s *stage) dialHTTP(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		base := watched{newTransport(h2), s.ledger}
 		s.webs = append(s.webs, &http.Client{Transport: httpmw.NewTransport(base, kit)})
-		over, err := httpmw.Failover(base, kit, []httpmw.Upstream{
-			{Name: fmt.Sprint("first-", h2), URL: s.url(0)}, {Name: fmt.Sprint("second-", h2), URL: s.url(2), Credentials: true},
-		})
+		first, second := httpmw.Upstream{Name: "first", URL: s.url(0)}, httpmw.Upstream{Name: "second", URL: s.url(2)}
+		if h2 {
+			first = httpmw.Upstream{Name: "both", Instances: []string{s.url(0), s.url(2)}}
+		}
+		over, err := httpmw.Failover(base, kit, []httpmw.Upstream{first, second})
 		require.NoError(t, err)
 		s.webs = append(s.webs, &http.Client{Transport: over})
 	}
 	s.plain = newTransport(false)
 }
 
-// dialGRPC makes two connections to the first server, and one with failover.
+// dialGRPC makes two connections to the first server, and two with failover, of which
+// the second has both servers for the instances of its first upstream.
 func (s *stage) dialGRPC(t *testing.T) {
 	t.Helper()
 	kit := s.members[1].kit
@@ -111,9 +114,15 @@ func (s *stage) dialGRPC(t *testing.T) {
 	for range 2 {
 		s.conns = append(s.conns, dial(1, grpcmw.DialOptions(kit)...))
 	}
-	over, err := grpcmw.Failover(kit, []grpcmw.Upstream{{Name: "first", Conn: dial(1)}, {Name: "second", Conn: dial(3)}})
-	require.NoError(t, err)
-	s.conns = append(s.conns, over)
+	first, second := dial(1), dial(3)
+	for _, list := range [][]grpcmw.Upstream{
+		{{Name: "first", Conn: first}, {Name: "second", Conn: second}},
+		{{Name: "both", Instances: []grpc.ClientConnInterface{first, second}}, {Name: "second", Conn: second}},
+	} {
+		over, err := grpcmw.Failover(kit, list)
+		require.NoError(t, err)
+		s.conns = append(s.conns, over)
+	}
 }
 
 func (s *stage) url(n int) string { return "http://" + s.places[n].proxy.address() }

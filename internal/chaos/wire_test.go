@@ -76,7 +76,7 @@ func (w watched) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, fromWire(err)
 }
 
-// countedBody has ended when it was closed, or had no more to read.
+// countedBody has ended when it was closed.
 type countedBody struct {
 	io.ReadCloser
 	end func()
@@ -84,9 +84,6 @@ type countedBody struct {
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.end()
-	}
 	if err == io.EOF {
 		return n, io.EOF
 	}

@@ -72,19 +72,15 @@ func (c *Call) limit(ctx context.Context, a *Attempt, now mono.Instant) context.
 // hold returns the context of an attempt that outlives the function that makes
 // it. Its deadline stays the caller's; its limits end it sooner if they pass.
 //
-// Where the caller's deadline is sooner than all of them there is nothing to end
-// it for, and it may be the caller's own; not a stream's, which lives on until its
-// context ends, nor one that is to wait for a first message, however long that may
-// take, nor one that its adapter may have to cancel.
+// Where there are none, or the caller's deadline is sooner than all of them, there is
+// nothing to end it for, and it may be the caller's own; not a stream's, which lives on
+// until its context ends, nor one that is to wait for a first message, however long that
+// may take, nor one that its adapter may have to cancel.
 func (c *Call) hold(ctx context.Context, a *Attempt, now mono.Instant) context.Context {
-	bound := c.bound(a, now)
-	first, idle := c.firstMessage(now), c.limits.Idle
-	if c.bounded && !c.stream && !c.OnlyUnsent() {
-		left := c.callersLeft(now)
-		if !bound.Sooner(left) && first.Left == 0 && (idle == 0 || left <= idle) {
-			a.held = nil
-			return ctx
-		}
+	bound, first, idle, left := c.bound(a, now), c.firstMessage(now), c.limits.Idle, c.callersLeft(now)
+	if !c.stream && !c.OnlyUnsent() && !bound.Sooner(left) && first.Left == 0 && (idle == 0 || left <= idle) {
+		a.held = nil
+		return ctx
 	}
 	if a.held == nil {
 		a.held = new(timeout.Held)

@@ -75,6 +75,9 @@ func turnedAway(ctx context.Context, err error) call.Result {
 	return end
 }
 
+// Amends reports whether the policy may amend the adapter's verdict.
+func (c *Call) Amends() bool { return c.method.classify != nil }
+
 // Classify lets the policy amend the adapter's verdict.
 func (c *Call) Classify(ctx context.Context, res call.Result) call.Result {
 	if c.method.classify != nil {

@@ -33,31 +33,33 @@ type answer struct {
 // keep makes the response's body give back what the attempt holds at its end. A status
 // that says the attempt failed is booked at once, a good one when the body has come
 // whole or is no longer wanted.
-func (h *holder) keep(resp *http.Response, res call.Result) {
+func (h *holder) keep(resp *http.Response, b *body, res *call.Result) {
 	if res.Class != call.OK {
-		booked := false
-		defer func() {
-			if !booked { // a hook panicked: nobody will see the body
-				resp.Body.Close()
-				h.attempt.Release()
-			}
-		}()
-		h.attempt.Book(h.ctx, res)
-		booked = true
+		h.bookNow(resp, res)
 	}
-	b := &body{source: resp.Body, holder: h, good: res}
-	switch {
-	case isSwitch(resp):
-		// An upgraded connection lives on beyond its request's context.
+	b.source, b.holder, b.good = resp.Body, h, *res
+	if onlyCollected(h.ctx, resp) {
 		b.cleanup = runtime.AddCleanup(b, (*holder).abandon, h)
-		resp.Body = upgraded(b)
-	case h.ctx.Done() != nil:
+	} else {
 		b.stop = context.AfterFunc(h.ctx, h.abandon)
-		resp.Body = b
-	default:
-		b.cleanup = runtime.AddCleanup(b, (*holder).abandon, h)
-		resp.Body = b
 	}
+	resp.Body = b
+	if isSwitch(resp) {
+		resp.Body = upgraded(b)
+	}
+}
+
+// bookNow books a status that says the attempt failed.
+func (h *holder) bookNow(resp *http.Response, res *call.Result) {
+	booked := false
+	defer func() {
+		if !booked { // a hook panicked: nobody will see the body
+			resp.Body.Close()
+			h.attempt.Release()
+		}
+	}()
+	h.attempt.Book(h.ctx, *res)
+	booked = true
 }
 
 // releasePermit gives back the permit alone of what the attempt holds.
@@ -89,7 +91,7 @@ type body struct {
 
 func (b *body) Read(p []byte) (int, error) {
 	b.holder.report()
-	n, err := b.holder.read(b.source, p, b.good)
+	n, err := b.holder.read(b.source, p, &b.good)
 	if err != nil {
 		b.settled()
 	}
@@ -115,6 +117,7 @@ func (b *body) Close() error {
 func (b *body) settled() {
 	if b.stop != nil {
 		b.stop()
+		return
 	}
 	b.cleanup.Stop()
 }

@@ -24,6 +24,32 @@ func (b *attemptBody) Read(p []byte) (int, error) { return b.gate.read(b.source,
 
 func (b *attemptBody) Close() error { return b.gate.closeOnce(b.source, &b.gate.closed) }
 
+// outward returns the body as a transport is to see it.
+func (b *attemptBody) outward() io.ReadCloser {
+	if inMemory(b.source) {
+		if _, ok := b.source.(io.WriterTo); ok {
+			return (*memoryBody)(b)
+		}
+	}
+	return b
+}
+
+// memoryBody is an attemptBody that can be written in one piece. One that is no memory
+// cannot: who waits for it to come from elsewhere must not keep the gate from closing.
+type memoryBody attemptBody
+
+func (b *memoryBody) Read(p []byte) (int, error) { return (*attemptBody)(b).Read(p) }
+
+func (b *memoryBody) Close() error { return (*attemptBody)(b).Close() }
+
+func (b *memoryBody) WriteTo(w io.Writer) (int64, error) {
+	if !b.gate.enter() {
+		return 0, errAttemptOver
+	}
+	defer b.gate.leave(nil, &b.gate.closed) // if it fails, then in w
+	return b.source.(io.WriterTo).WriteTo(w)
+}
+
 // reopen is what net/http reopens the body with when it repeats the request by itself.
 // What it reads then belongs to the same attempt.
 func (b *attemptBody) reopen() (io.ReadCloser, error) {

@@ -14,10 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 )
 
-// ofResponse classifies an answer by its status.
-func ofResponse(resp *http.Response) call.Result {
-	res := call.Result{Code: resp.StatusCode}
-	switch code := resp.StatusCode; code {
+// good reports whether a status says that the request was served.
+func good(code int) bool { return 100 <= code && code < 400 }
+
+// ofStatus classifies an answer by its status.
+func ofStatus(code int) call.Result {
+	res := call.Result{Code: code}
+	switch code {
 	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
 		res.Class = call.TimedOut
 	case http.StatusTooManyRequests, http.StatusTooEarly:
@@ -28,7 +31,7 @@ func ofResponse(resp *http.Response) call.Result {
 		res.Class, res.NoRetry = call.ServerFault, true
 	default:
 		switch {
-		case 100 <= code && code < 400:
+		case good(code):
 			res.Class = call.OK
 		case 400 <= code && code < 500:
 			res.Class = call.ClientFault
@@ -85,14 +88,13 @@ func ofError(err error, scheme string, sent sent) call.Result {
 // isCertificate reports whether the server's certificate was refused: no repeat
 // will make it good.
 func isCertificate(err error) bool {
-	var (
-		verification *tls.CertificateVerificationError
-		authority    x509.UnknownAuthorityError
-		hostname     x509.HostnameError
-		invalid      x509.CertificateInvalidError
-	)
-	return errors.As(err, &verification) || errors.As(err, &authority) ||
-		errors.As(err, &hostname) || errors.As(err, &invalid)
+	return isA[*tls.CertificateVerificationError](err) || isA[x509.UnknownAuthorityError](err) ||
+		isA[x509.HostnameError](err) || isA[x509.CertificateInvalidError](err)
+}
+
+func isA[E error](err error) bool {
+	_, is := errors.AsType[E](err)
+	return is
 }
 
 // isUnservedScheme reports whether nobody has registered the URL's scheme with the
@@ -104,22 +106,18 @@ func isUnservedScheme(err error) bool {
 // provesNotSent reports whether an error of this type arises only before the
 // request is written.
 func provesNotSent(err error) bool {
-	var (
-		op     *net.OpError
-		record tls.RecordHeaderError
-	)
-	if errors.As(err, &op) && op.Op == "dial" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true
 	}
-	return errors.As(err, &record) || isCertificate(err)
+	return isA[tls.RecordHeaderError](err) || isCertificate(err)
 }
 
 // isRefusedStream reports whether the server says that it has not processed what was
 // sent. net/http has repeated the request by itself then, and only while no server
 // had processed it.
 func isRefusedStream(err error) bool {
-	var stream streamError
-	return errors.As(err, &stream) && stream.Code == refusedStream
+	stream, ok := errors.AsType[streamError](err)
+	return ok && stream.Code == refusedStream
 }
 
 // streamError receives the HTTP/2 stream error of net/http, which fills any

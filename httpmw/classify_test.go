@@ -42,7 +42,7 @@ func TestD020_EveryStatusHasItsClass(t *testing.T) {
 			}
 		}
 		want.Code = code
-		require.Equal(t, want, ofResponse(&http.Response{StatusCode: code}), code)
+		require.Equal(t, want, ofStatus(code), code)
 	}
 }
 

@@ -20,12 +20,13 @@ type exchange struct {
 	call      holdfast.Call
 	req       *http.Request
 	upload    upload
-	out       *outbound // room for the first attempt, until that takes it
-	lane      lane      // the last attempt, unless it raced
-	answer    answer    // its
-	shared    bool      // its attempts do not race, since they cannot read the body at once
-	keep      *keep     // nil if it has nothing to do with stale answers
-	given     io.Closer // the body of a fallback's answer, until the caller has it
+	out       *outbound   // room for the first attempt, until that takes it
+	lane      lane        // the last attempt, unless it raced
+	answer    answer      // its
+	res       call.Result // and its end
+	shared    bool        // its attempts do not race, since they cannot read the body at once
+	keep      *keep       // nil if it has nothing to do with stale answers
+	given     io.Closer   // the body of a fallback's answer, until the caller has it
 }
 
 // begin begins the call. If it does not come to that, by an error or by a hook that
@@ -55,7 +56,7 @@ func (x *exchange) apart() *exchange {
 }
 
 // run makes the call by attempts one after the other, each of which may be a race.
-func (x *exchange) run(ctx context.Context, attempt func(context.Context) call.Result) (resp *http.Response, err error) {
+func (x *exchange) run(ctx context.Context, attempt func(context.Context)) (resp *http.Response, err error) {
 	unwound := true
 	defer func() { x.close(unwound) }() // a panic or a Goexit included
 	x.keep = x.transport.keepFor(&x.call, x.req)
@@ -64,8 +65,8 @@ func (x *exchange) run(ctx context.Context, attempt func(context.Context) call.R
 	if x.call.MayRetry() {
 		prepare = x.prepare
 	}
-	for res := (call.Result{}); x.call.Next(ctx, res, prepare); {
-		res = attempt(ctx)
+	for x.call.Next(ctx, x.res, prepare) {
+		attempt(ctx)
 	}
 	resp, err = x.finish(ctx)
 	x.call.Return(ctx, err) // a hook may panic: nobody gets the answer then
@@ -74,7 +75,7 @@ func (x *exchange) run(ctx context.Context, attempt func(context.Context) call.R
 }
 
 // attempt makes one attempt. What it leaves open, the answer holds.
-func (x *exchange) attempt(ctx context.Context) (res call.Result) {
+func (x *exchange) attempt(ctx context.Context) {
 	l := &x.lane
 	if l.n > 0 { // it was used
 		*l = lane{}
@@ -82,22 +83,23 @@ func (x *exchange) attempt(ctx context.Context) (res call.Result) {
 	l.begin(ctx, x.call.Attempt(), x.room())
 	held, refusal := x.call.OpenHeld(ctx, &l.attempt)
 	if held == nil {
-		return refusal
+		x.res = refusal
+		return
 	}
-	res = l.run(x, held)
+	l.run(x, held, &x.res)
 	if x.answer = l.answer; x.answer.resp != nil && x.transport.failover != nil {
 		x.answer.upstream = x.call.Upstream()
 	}
-	return res
 }
 
 // race makes an attempt and hedges it.
-func (x *exchange) race(ctx context.Context) call.Result {
+func (x *exchange) race(ctx context.Context) {
 	if x.shared {
-		return x.attempt(ctx)
+		x.attempt(ctx)
+		return
 	}
 	first := x.call.Attempt()
-	return x.call.Race(ctx, true, func(n int) holdfast.Lane {
+	x.res = x.call.Race(ctx, true, func(n int) holdfast.Lane {
 		r := &racing{exchange: x}
 		r.begin(ctx, n, x.room())
 		r.hedge = n > first
@@ -129,37 +131,40 @@ func sound(resp *http.Response, err error) (*http.Response, error) {
 }
 
 // classify gives the attempt its verdict. Nobody looks at the error again.
-func (l *lane) classify(x *exchange, resp *http.Response, err error, scheme string, trace *sendTrace) call.Result {
-	var res call.Result
+func (l *lane) classify(x *exchange, err error, scheme string, trace *sendTrace, res *call.Result) {
+	o, resp := &x.transport.options, l.resp
+	if err == nil && good(resp.StatusCode) && o.finalBy == "" && o.classifier == nil && !x.call.Amends() && x.upload.spool == nil {
+		*res = call.Result{Class: call.OK, Code: resp.StatusCode} // as below, at a fraction of the price
+		return
+	}
 	switch {
 	case err != nil && isCanceled(x.req):
-		res = call.Result{Class: call.Canceled, Err: err}
+		*res = call.Result{Class: call.Canceled, Err: err}
 	case err != nil && failedReading(l.body) && l.ctx.Err() == nil: // else it may have failed for its caller's leaving
-		res = call.Result{Class: call.Permanent, Err: err}
+		*res = call.Result{Class: call.Permanent, Err: err}
 	case err != nil && trace.gaveUp():
-		res = call.Result{Class: call.Unavailable, Err: errSentAway}
+		*res = call.Result{Class: call.Unavailable, Err: errSentAway}
 	case err != nil:
-		res = ofError(err, scheme, trace.sent())
+		*res = ofError(err, scheme, trace.sent())
 		resp = nil // of no use: a limit has passed since
 	default:
-		res = ofResponse(resp)
-		if res.Code >= 400 && x.transport.options.asksOn[res.Code] {
+		*res = ofStatus(resp.StatusCode)
+		if o.asksOn[res.Code] {
 			res.RetryAfter = retryAfter(resp.Header)
 		}
-		if final := x.transport.options.finalBy; final != "" && len(resp.Header[final]) > 0 {
+		if o.finalBy != "" && len(resp.Header[o.finalBy]) > 0 {
 			res.NoRetry = true
 		}
 	}
-	res = l.attempt.Judge(l.ctx, res)
-	if amend := x.transport.options.classifier; amend != nil {
-		res = amend(resp, err, res)
+	*res = l.attempt.Judge(l.ctx, *res)
+	if o.classifier != nil {
+		*res = o.classifier(resp, err, *res)
 	}
-	res = x.call.Classify(l.ctx, res)
+	*res = x.call.Classify(l.ctx, *res)
 	if !x.upload.repeatable() {
-		x.tellTooLong(res)
+		x.tellTooLong(*res)
 		res.NoRetry = true
 	}
-	return res
 }
 
 // tellTooLong tells of an attempt that is not repeated for the length of its body
@@ -199,13 +204,20 @@ func (x *exchange) prepare(ctx context.Context) error {
 // nobody gets the answer.
 func (x *exchange) close(unwound bool) {
 	if unwound {
-		defer x.call.Unwound()
-		defer x.discard()
-		if x.given != nil {
-			defer x.given.Close()
-		}
+		x.unwind()
+		return
 	}
-	x.upload.finish(unwound)
+	x.upload.finish(false)
+}
+
+func (x *exchange) unwind() {
+	defer x.call.Unwound()
+	defer x.discard()
+	if x.given != nil {
+		defer x.given.Close()
+	}
+	defer x.upload.finish(true)
+	x.lane.unwind()
 }
 
 // discard drops the answer of an attempt that was followed by another, or whose

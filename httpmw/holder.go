@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-// holder has what an attempt holds while its response body goes on. It must not
-// refer to the body's wrapper, which ends it too when it is collected.
+// holder has what an attempt holds while its response body goes on. Where the wrapper of
+// the body ends it too when that is collected, it must not refer to the wrapper.
 type holder struct {
 	attempt holdfast.Attempt
 	ctx     context.Context // the caller's
@@ -23,6 +23,27 @@ type holder struct {
 
 	reading, abandoned atomic.Bool
 	panicked           atomic.Pointer[any] // recovered where it could not go on
+}
+
+// newHolder returns a holder and a wrapper for the body of a response. They are one
+// piece unless the collector has to find the wrapper alone.
+func newHolder(ctx context.Context, resp *http.Response) (*holder, *body) {
+	if onlyCollected(ctx, resp) {
+		return &holder{ctx: ctx}, new(body)
+	}
+	var both struct {
+		holder
+		body
+	}
+	both.ctx = ctx
+	return &both.holder, &both.body
+}
+
+// onlyCollected reports whether nothing ends an attempt whose body nobody uses any more,
+// but the collector: a context that can end does, save for an upgraded connection, which
+// lives on beyond its request's context.
+func onlyCollected(ctx context.Context, resp *http.Response) bool {
+	return ctx.Done() == nil || isSwitch(resp)
 }
 
 // end books the result, unless one is booked, and gives everything back.
@@ -77,7 +98,7 @@ func (h *holder) report() {
 
 // read reads from body and ends the attempt if the body has ended. Where it has
 // not, a context that was done in the meantime is made good.
-func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
+func (h *holder) read(body io.Reader, p []byte, good *call.Result) (int, error) {
 	h.reading.Store(true)
 	h.attempt.BeginWait()
 	returned := false
@@ -100,7 +121,7 @@ func (h *holder) read(body io.Reader, p []byte, good call.Result) (int, error) {
 		// and a body of unknown length then looks whole.
 		err = h.fail(late)
 	case err == io.EOF:
-		h.end(good)
+		h.end(*good)
 	default:
 		err = h.fail(err)
 	}

@@ -21,6 +21,8 @@ type lane struct {
 	attempt holdfast.Attempt // what it holds, until its answer does
 	out     *outbound        // room for its request; nil if there is none yet
 	body    io.ReadCloser    // nil if there is none to send
+	resp    *http.Response   // as it came
+	open    bool             // it is under way, and not yet judged
 	answer  answer
 	good    bool // the answer is not one that says the attempt failed
 }
@@ -41,25 +43,13 @@ func (l *lane) Held() *holdfast.Attempt {
 	return &l.attempt
 }
 
-// run sends the request of an attempt that was admitted.
-func (l *lane) run(x *exchange, held context.Context) (res call.Result) {
-	var resp *http.Response
-	settled := false
-	defer func() {
-		if !settled { // a panic or Goexit in the base, a hook or a classifier
-			defer l.end(call.Result{Class: call.ServerFault})
-			if l.hedge && l.body != nil { // that of another attempt is the upload's to close
-				defer l.body.Close()
-			}
-			if resp != nil {
-				resp.Body.Close()
-			}
-		}
-	}()
+// run sends the request of an attempt that was admitted. Its end is in res. Should it
+// be unwound by a panic or a Goexit in the base, a hook or a classifier, unwind ends it.
+func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
+	l.open = true
 	if !l.hedge {
 		x.discard() // the failed answer before, now that another attempt is made
 	}
-
 	var trace *sendTrace
 	passes := x.call.Passes(&l.attempt)
 	if x.call.OnlyUnsent() {
@@ -69,70 +59,88 @@ func (l *lane) run(x *exchange, held context.Context) (res call.Result) {
 	trial := x.call.Try(l.n)
 	out, err := l.request(x, held, passes)
 	if err != nil {
-		res = x.call.Classify(l.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
-		trial.Ended(l.ctx, res)
-		settled = true
+		*res = x.call.Classify(l.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
+		trial.Ended(l.ctx, *res)
 		l.end(res)
-		return res
+		return
 	}
 	var asked fallback.Stamp
 	if x.keep != nil {
 		asked = fallback.StampNow()
 	}
-	resp, err = sound(x.transport.base.RoundTrip(out))
+	l.resp, err = sound(x.transport.base.RoundTrip(out))
 	if err == nil {
-		err = l.opened(resp, x.transport.options.first)
+		err = l.opened(x.transport.options.first)
 	}
-	res = l.classify(x, resp, err, out.URL.Scheme, trace)
-	trial.Ended(l.ctx, res)
-	settled = true
+	l.classify(x, err, out.URL.Scheme, trace, res)
+	trial.Ended(l.ctx, *res)
 	if err != nil {
 		l.end(res)
-		return res
+		return
 	}
 	l.attempt.Answered()
-	l.answer.holder = l.keep(x, resp, res)
-	l.answer.resp, l.good = resp, res.Class == call.OK
+	if bodyless(l.resp) {
+		l.end(res)
+	} else {
+		l.answer.holder = l.keep(x, res)
+	}
+	l.answer.resp, l.good = l.resp, res.Class == call.OK
 	if x.keep != nil {
 		l.answer.sent, l.answer.asked = out.Header, asked
 	}
-	return res
-}
-
-// keep lets the body of the response have what the attempt holds, until it ends. Where
-// there is none the attempt has ended, and the holder is nil.
-func (l *lane) keep(x *exchange, resp *http.Response, res call.Result) *holder {
-	if bodyless(resp) {
-		l.end(res)
-		return nil
-	}
-	if !isSwitch(resp) {
-		x.call.WatchIdle(&l.attempt, resp.ContentLength >= 0)
-	}
-	h := &holder{ctx: l.ctx, method: x.call.Info().Method, onPanic: x.transport.options.onPanic}
-	l.attempt.Move(&h.attempt)
-	h.keep(resp, res)
-	return h
 }
 
 // end books the attempt's result, and gives back what it holds.
-func (l *lane) end(res call.Result) {
-	defer l.attempt.Release() // a hook may panic in Book
-	l.attempt.Book(l.ctx, res)
+func (l *lane) end(res *call.Result) {
+	l.open = false
+	l.attempt.Book(l.ctx, *res)
+	l.attempt.Release()
+}
+
+// unwind ends an attempt that was unwound, also by the panic of a hook that was told of
+// its end.
+func (l *lane) unwind() {
+	defer l.attempt.Release()
+	if !l.open {
+		return
+	}
+	l.open = false
+	defer l.attempt.Book(l.ctx, call.Result{Class: call.ServerFault})
+	if l.hedge && l.body != nil { // that of another attempt is the upload's to close
+		defer l.body.Close()
+	}
+	if l.resp != nil {
+		l.resp.Body.Close()
+	}
+}
+
+// keep lets the body of the response have what the attempt holds, until it ends.
+func (l *lane) keep(x *exchange, res *call.Result) *holder {
+	l.open = false
+	if !isSwitch(l.resp) {
+		x.call.WatchIdle(&l.attempt, l.resp.ContentLength >= 0)
+	}
+	h, b := newHolder(l.ctx, l.resp)
+	h.method, h.onPanic = x.call.Info().Method, x.transport.options.onPanic
+	l.attempt.Move(&h.attempt)
+	h.keep(l.resp, b, res)
+	return h
 }
 
 // opened ends the limits that the headers and the first byte of the body end. If
 // one has passed before, the attempt's context is cancelled and the response of
 // no use.
-func (l *lane) opened(resp *http.Response, arrived func(*http.Response, []byte) bool) error {
+func (l *lane) opened(arrived func(*http.Response, []byte) bool) error {
+	resp := l.resp
 	err := l.attempt.Opened()
-	if err == nil && l.attempt.AwaitsFirst() && !bodyless(resp) && ofResponse(resp).Class == call.OK && !isSwitch(resp) {
+	if err == nil && l.attempt.AwaitsFirst() && !bodyless(resp) && ofStatus(resp.StatusCode).Class == call.OK && !isSwitch(resp) {
 		err = awaitFirst(resp, arrived)
 	}
 	if late := l.attempt.Delivered(); late != nil {
 		err = late
 	}
 	if err != nil {
+		l.resp = nil
 		resp.Body.Close()
 	}
 	return err
@@ -145,7 +153,17 @@ type racing struct {
 }
 
 // Run implements [holdfast.Lane].
-func (r *racing) Run(held context.Context) call.Result { return r.run(r.exchange, held) }
+func (r *racing) Run(held context.Context) (res call.Result) {
+	returned := false
+	defer func() {
+		if !returned {
+			r.unwind()
+		}
+	}()
+	r.run(r.exchange, held, &res)
+	returned = true
+	return res
+}
 
 // End gives the call the answer of the attempt that has won, and lets go of what
 // another one has brought or still reads.

@@ -72,8 +72,7 @@ func (l *lane) outgoing(x *exchange, ctx context.Context, passes bool) (*http.Re
 	}
 	out.Header = head
 	if l.body != nil {
-		out.Body = l.body
-		out.GetBody = x.upload.getBody(l.body)
+		out.Body, out.GetBody = x.upload.outward(l.body)
 	}
 	if f != nil {
 		if err := f.aim(out, x.call.Upstream(), x.call.Instance()); err != nil {

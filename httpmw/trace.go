@@ -25,6 +25,7 @@ const (
 // It also puts an end to a request that net/http repeats on and on by itself, because
 // each new connection is taken from it again.
 type sendTrace struct {
+	hooks  httptrace.ClientTrace
 	limits *timeout.Held // the attempt's context
 
 	connecting, connected, over atomic.Bool
@@ -38,21 +39,23 @@ var errSentAway = fmt.Errorf("httpmw: the request was sent away from each of %d 
 
 // on returns ctx with the trace in it, beside one of the caller's.
 func (s *sendTrace) on(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) {
-			s.connecting.Store(true)
-			if s.made.Load() >= maxConnections {
-				s.over.Store(true)
-				s.limits.Release()
-			}
-		},
-		GotConn: func(info httptrace.GotConnInfo) {
-			s.connected.Store(true)
-			if !info.Reused {
-				s.made.Add(1)
-			}
-		},
-	})
+	s.hooks.GetConn, s.hooks.GotConn = s.getConn, s.gotConn
+	return httptrace.WithClientTrace(ctx, &s.hooks)
+}
+
+func (s *sendTrace) getConn(string) {
+	s.connecting.Store(true)
+	if s.made.Load() >= maxConnections {
+		s.over.Store(true)
+		s.limits.Release()
+	}
+}
+
+func (s *sendTrace) gotConn(info httptrace.GotConnInfo) {
+	s.connected.Store(true)
+	if !info.Reused {
+		s.made.Add(1)
+	}
 }
 
 // sent returns what the trace has seen. If no connection was even asked for, the

@@ -64,13 +64,17 @@ func (u *upload) reopen() (io.ReadCloser, error) {
 	return &attemptBody{source: source, again: u.req.GetBody}, nil
 }
 
-// getBody returns what net/http reopens the body of an attempt with when it
-// repeats the request by itself.
-func (u *upload) getBody(body io.ReadCloser) func() (io.ReadCloser, error) {
-	if b, watched := body.(*attemptBody); watched && b.again != nil {
-		return b.reopen
+// outward returns the body of an attempt as the base transport is to see it, and what
+// net/http reopens it with when it repeats the request by itself.
+func (u *upload) outward(body io.ReadCloser) (io.ReadCloser, func() (io.ReadCloser, error)) {
+	b, watched := body.(*attemptBody)
+	switch {
+	case !watched:
+		return body, u.req.GetBody
+	case b.again == nil:
+		return b.outward(), nil
 	}
-	return u.req.GetBody
+	return b.outward(), b.reopen
 }
 
 // repeatable reports whether a further attempt could send the whole body again.

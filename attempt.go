@@ -55,6 +55,14 @@ func (a *Attempt) Answered() {
 	}
 }
 
+// AnsweredAt is Answered for a caller that has read the clock.
+func (a *Attempt) AnsweredAt(now mono.Instant) {
+	a.ticket.AnsweredAt(now)
+	if a.hop != nil {
+		a.hop.answered()
+	}
+}
+
 // Unwatched takes the attempt out of the search for a silent dependency.
 func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
 
@@ -93,6 +101,9 @@ func (c *Call) hold(ctx context.Context, a *Attempt, now mono.Instant) context.C
 // returns the error of a limit that has passed before: the attempt's context is
 // cancelled then, whatever the wire has just returned.
 func (a *Attempt) Opened() error { return expired(a.held.Opened()) }
+
+// OpenedAt is Opened for a caller that has read the clock.
+func (a *Attempt) OpenedAt(now mono.Instant) error { return expired(a.held.OpenedAt(now)) }
 
 // Delivered ends the limit on the first message, as Opened does for opening.
 func (a *Attempt) Delivered() error { return expired(a.held.Delivered()) }
@@ -178,14 +189,24 @@ func (a *Attempt) Book(ctx context.Context, res call.Result) { a.book(ctx, &res)
 
 func (a *Attempt) book(ctx context.Context, res *call.Result) {
 	if a.booked.CompareAndSwap(false, true) {
-		a.bookAlone(ctx, res)
+		a.bookAlone(ctx, res, mono.Now())
 	}
 }
 
+// EndAt books the attempt and gives back what it holds, for the one who has it alone and
+// has read the clock. Should a hook panic, Unwind does what is left.
+func (a *Attempt) EndAt(ctx context.Context, res *call.Result, now mono.Instant) {
+	a.end(ctx, res, now)
+}
+
+// Unwind ends an attempt of which the same holds, and that a panic or a Goexit has
+// ended, or the panic of a hook that was told of its end.
+func (a *Attempt) Unwind(ctx context.Context, res call.Result) { a.unwind(ctx, &res) }
+
 // end books the attempt and gives back what it holds, for the one who has it alone.
 // Should a hook panic, unwind does what is left.
-func (a *Attempt) end(ctx context.Context, res *call.Result) {
-	a.bookAlone(ctx, res)
+func (a *Attempt) end(ctx context.Context, res *call.Result, now mono.Instant) {
+	a.bookAlone(ctx, res, now)
 	a.permit.ReleaseAlone()
 	if a.own != nil || a.held != nil || a.seat != nil {
 		a.releaseRest()
@@ -197,45 +218,44 @@ func (a *Attempt) end(ctx context.Context, res *call.Result) {
 func (a *Attempt) unwind(ctx context.Context, res *call.Result) {
 	defer a.Release()
 	if !a.ending {
-		a.bookAlone(ctx, res)
+		a.bookAlone(ctx, res, mono.Now())
 	}
 }
 
 // bookAlone is Book where nobody else can come first.
-func (a *Attempt) bookAlone(ctx context.Context, res *call.Result) {
+func (a *Attempt) bookAlone(ctx context.Context, res *call.Result, now mono.Instant) {
 	a.ending = true
 	if a.seat != nil && a.seat.told != nil {
-		a.bookTold(ctx, res)
+		a.bookTold(ctx, res, now)
 		return
 	}
 	if a.tally != nil {
 		a.tally.attempts[slot(res.Class)].Add()
 	}
-	a.settle(ctx, res)
+	a.settle(ctx, res, now)
 }
 
 // bookTold is bookAlone for an attempt that a hook is told of.
-func (a *Attempt) bookTold(ctx context.Context, res *call.Result) {
+func (a *Attempt) bookTold(ctx context.Context, res *call.Result, now mono.Instant) {
 	defer a.seat.told.ended(*res) // also if a breaker's hook panics
 	if a.seat.told.failed {
-		a.settle(ctx, &call.Result{Class: call.Refused}) // it never came to be sent
+		a.settle(ctx, &call.Result{Class: call.Refused}, now) // it never came to be sent
 		return
 	}
 	if a.tally != nil {
 		a.tally.attempts[slot(res.Class)].Add()
 	}
-	a.settle(ctx, res)
+	a.settle(ctx, res, now)
 }
 
 // settle books the attempt's end with the layers.
-func (a *Attempt) settle(ctx context.Context, res *call.Result) {
+func (a *Attempt) settle(ctx context.Context, res *call.Result, now mono.Instant) {
 	verdict := verdictOf(res.Class)
 	if res.Class == call.TimedOut && a.probe && (callerDone(ctx) || a.hasty && errors.Is(res.Err, timeout.ErrExceeded)) {
 		// A probe is judged by the dependency's answer or by its own limit, not
 		// by how long its caller cares to wait.
 		verdict = breaker.Neutral
 	}
-	now := mono.Now()
 	if verdict == breaker.Success && a.bucket != nil {
 		a.bucket.EarnAt(now)
 	}
@@ -260,7 +280,7 @@ func (a *Attempt) giveUp(ctx context.Context) {
 	if a.seat != nil && a.seat.told != nil {
 		defer a.seat.told.ended(res)
 	}
-	a.settle(ctx, &res)
+	a.settle(ctx, &res, mono.Now())
 }
 
 // giveUpUnless gives an attempt up unsent if a hook that was to be told of it has

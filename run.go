@@ -77,7 +77,7 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 	if timed {
 		Trial{c, n, began}.Ended(ctx, *res)
 	}
-	a.end(ctx, res)
+	a.end(ctx, res, mono.Now())
 	ended = true
 }
 

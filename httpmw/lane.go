@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
 // lane is one attempt at the request, with all that it does not share with those
@@ -61,7 +62,7 @@ func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
 	if err != nil {
 		*res = x.call.Classify(l.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
 		trial.Ended(l.ctx, *res)
-		l.end(res)
+		l.end(res, mono.Now())
 		return
 	}
 	var asked fallback.Stamp
@@ -69,18 +70,22 @@ func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
 		asked = fallback.StampNow()
 	}
 	l.resp, err = sound(x.transport.base.RoundTrip(out))
+	now := mono.Now()
 	if err == nil {
-		err = l.opened(x.transport.options.first)
+		err = l.opened(x.transport.options.first, now)
 	}
 	l.classify(x, err, out.URL.Scheme, trace, res)
 	trial.Ended(l.ctx, *res)
 	if err != nil {
-		l.end(res)
+		l.end(res, mono.Now())
 		return
 	}
-	l.attempt.Answered()
+	if l.attempt.AwaitsFirst() {
+		now = mono.Now() // it is later
+	}
+	l.attempt.AnsweredAt(now)
 	if bodyless(l.resp) {
-		l.end(res)
+		l.end(res, now)
 	} else {
 		l.answer.holder = l.keep(x, res)
 	}
@@ -91,21 +96,19 @@ func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
 }
 
 // end books the attempt's result, and gives back what it holds.
-func (l *lane) end(res *call.Result) {
+func (l *lane) end(res *call.Result, now mono.Instant) {
+	l.attempt.EndAt(l.ctx, res, now)
 	l.open = false
-	l.attempt.Book(l.ctx, *res)
-	l.attempt.Release()
 }
 
 // unwind ends an attempt that was unwound, also by the panic of a hook that was told of
 // its end.
 func (l *lane) unwind() {
-	defer l.attempt.Release()
 	if !l.open {
 		return
 	}
 	l.open = false
-	defer l.attempt.Book(l.ctx, call.Result{Class: call.ServerFault})
+	defer l.attempt.Unwind(l.ctx, call.Result{Class: call.ServerFault})
 	if l.hedge && l.body != nil { // that of another attempt is the upload's to close
 		defer l.body.Close()
 	}
@@ -130,9 +133,9 @@ func (l *lane) keep(x *exchange, res *call.Result) *holder {
 // opened ends the limits that the headers and the first byte of the body end. If
 // one has passed before, the attempt's context is cancelled and the response of
 // no use.
-func (l *lane) opened(arrived func(*http.Response, []byte) bool) error {
+func (l *lane) opened(arrived func(*http.Response, []byte) bool, now mono.Instant) error {
 	resp := l.resp
-	err := l.attempt.Opened()
+	err := l.attempt.OpenedAt(now)
 	if err == nil && l.attempt.AwaitsFirst() && !bodyless(resp) && ofStatus(resp.StatusCode).Class == call.OK && !isSwitch(resp) {
 		err = awaitFirst(resp, arrived)
 	}

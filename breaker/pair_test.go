@@ -98,3 +98,30 @@ func TestB14_APanickingHookLeavesNothing(t *testing.T) {
 	require.Zero(t, m.counts().Probes)
 	require.Zero(t, target.counts().Probes)
 }
+
+// A pair that was moved is the admission, and the one that it was does nothing.
+func TestB1_AMovedPairEndsTheAdmission(t *testing.T) {
+	m, target := duo(t, p0(), p0())
+	p, err := AllowBothAt(m.b, target.b, m.now)
+	require.NoError(t, err)
+	var moved Pair
+	p.Move(&moved)
+	p.DoneAt(Outcome{Verdict: Failure}, m.now)
+	require.Zero(t, m.counts().Failures+target.counts().Failures)
+	moved.DoneAt(Outcome{Verdict: Failure}, m.now)
+	moved.DoneAt(Outcome{Verdict: Failure}, m.now)
+	require.EqualValues(t, 1, m.counts().Failures)
+	require.EqualValues(t, 1, target.counts().Failures)
+
+	m.opened()
+	m.step(time.Hour)
+	p, err = AllowBothAt(m.b, nil, m.now)
+	require.NoError(t, err)
+	require.True(t, p.Probe())
+	var probe Pair
+	p.Move(&probe)
+	require.True(t, probe.Probe())
+	require.False(t, p.Probe())
+	probe.DoneAt(Outcome{Verdict: Neutral}, m.now)
+	require.Zero(t, m.counts().Probes, "the slot came back")
+}

@@ -278,3 +278,18 @@ func TestAPairDoesNotAllocate(t *testing.T) {
 	release()
 	require.True(t, method.Idle() && target.Idle())
 }
+
+// A pair that was moved holds the permits, and the one that it was holds none.
+func TestAMovedPairHoldsThePermits(t *testing.T) {
+	method, target := both(t, Config{Limit: 4})
+	var first, second Pair
+	require.True(t, first.Try(method, target))
+	first.Move(&second)
+	first.Book(true)
+	first.Release()
+	require.Equal(t, 1, method.InUse())
+	require.Equal(t, 1, target.InUse())
+	second.Release()
+	second.Release()
+	require.True(t, method.Idle() && target.Idle())
+}

@@ -108,6 +108,9 @@ func TestH2_MemoryIsWrittenInOnePiece(t *testing.T) {
 		transport := httpmw.NewTransport(base, newKit(t, p))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://api.example.com/", tc.body)
 		require.NoError(t, err)
+		if req.GetBody == nil {
+			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(file), nil }
+		}
 		_, err = transport.RoundTrip(req)
 		require.NoError(t, err, name)
 		require.Len(t, bodies, 2, name)

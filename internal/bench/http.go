@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/hashicorp/go-retryablehttp"
@@ -64,6 +65,15 @@ func (s situation) byHandHTTP(base http.RoundTripper) http.RoundTripper {
 			req.Body.Close()
 		}
 		return resp, err
+	})
+}
+
+// delayed is no protection at all: it keeps the processor busy before each request.
+func delayed(base http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		for began := time.Now(); time.Since(began) < 500*time.Nanosecond; {
+		}
+		return base.RoundTrip(req)
 	})
 }
 
@@ -169,6 +179,11 @@ func httpRows() []row {
 		stub("http stub, PUT 64 KiB", put(64<<10), goal{text: "bare + 400 ns, 500 B", times: 1, plus: 400, pace: 77, bytes: most(500)}),
 		loopback("http loopback, GET", get, goal{text: "1.05 x bare, 10 allocations", times: 1.05, allocs: most(10)}),
 		loopback("http loopback, GET, caller's deadline sooner", getSooner, goal{text: "1.02 x bare, 0 allocations", times: 1.02, allocs: most(0)}),
+		{
+			name: "http loopback, GET, only a delay of 500 ns", network: true,
+			contenders: []contender{get.overLoopback("bare", bare, nil), get.overLoopback("delay", kit, delayed)},
+			note:       "there is no kit in it: it shows what so much work between two requests costs, of whatever kind",
+		},
 		loopback("http loopback, PUT 1 KiB", put(1<<10), goal{}),
 		loopback("http loopback, PUT 64 KiB", put(64<<10), goal{}),
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
@@ -17,6 +16,7 @@ type Cache struct {
 	scope string
 	own   process
 	aside atomic.Int64 // accesses of slow stores under way
+	drops drops
 }
 
 // NewCache returns a cache that shares copies with those of the same scope, in
@@ -78,43 +78,66 @@ func (c *Cache) get(ctx context.Context, s *Stale, k Key) ([]byte, error) {
 	}
 }
 
-// Put stores a copy. It does not wait for a slow store, and no failure comes back.
-func (c *Cache) Put(ctx context.Context, s *Stale, k Key, e Entry) {
-	if set := c.set(s, k, e); set != nil {
+// Put stores a copy of an answer that was asked for at a moment, unless [Cache.Drop]
+// was called for it since. It does not wait for a slow store, and no failure comes back.
+func (c *Cache) Put(ctx context.Context, s *Stale, k Key, e Entry, asked Stamp) {
+	if set := c.set(s, k, k, e, asked); set != nil {
 		c.write(ctx, s, set)
 	}
 }
 
-// set returns the access that stores a copy, nil if it is too old already.
-func (c *Cache) set(s *Stale, k Key, e Entry) func(context.Context) error {
+// set returns the access that stores a copy as a part of what whole names, nil if it is
+// too old already or was removed.
+func (c *Cache) set(s *Stale, whole, k Key, e Entry, asked Stamp) func(context.Context) error {
 	ttl := min(e.Limit, s.WithDefaults().MaxStale) - e.Age
-	if ttl <= 0 {
+	if ttl <= 0 || c.drops.since(whole, asked) {
 		return nil
 	}
 	value := e.encode(k, c.own, mono.Now())
-	return func(ctx context.Context) error { return s.Store.Set(ctx, k.String(), value, ttl) }
+	return func(ctx context.Context) error {
+		if c.drops.since(whole, asked) {
+			return nil
+		}
+		err := s.Store.Set(ctx, k.String(), value, ttl)
+		if err == nil && c.drops.since(whole, asked) { // its removal may have been sooner than this copy
+			err = s.Store.Delete(ctx, k.String())
+		}
+		return err
+	}
 }
 
-// Drop removes a copy, as Put stores one.
+// Drop removes a copy, as Put stores one. What was asked for before is not stored any
+// more: it may be what the copy was removed for.
 func (c *Cache) Drop(ctx context.Context, s *Stale, k Key) {
+	c.drops.note(k)
 	c.write(ctx, s, func(ctx context.Context) error { return s.Store.Delete(ctx, k.String()) })
 }
 
 func (c *Cache) write(ctx context.Context, s *Stale, access func(context.Context) error) {
-	c.Aside(ctx, s, func(f Fill) { f.do(access) })
+	c.fill(Fill{ctx: ctx, cache: c, stale: s}, func(f Fill) { _ = f.do(access) })
 }
 
-// Fill is several accesses of a store, one after the other, by nobody who waits.
+// Fill is several accesses of a store, one after the other, by nobody who waits. What
+// it stores is an answer, or a part of it, that was asked for at a moment.
 type Fill struct {
 	ctx   context.Context
 	cache *Cache
 	stale *Stale
+	whole Key // which Drop removes
+	asked Stamp
 }
 
 // Aside runs a fill so that nobody waits for it; of a slow store it counts as one
-// access, however many it makes. For a store in this process it runs at once.
-func (c *Cache) Aside(ctx context.Context, s *Stale, fill func(Fill)) {
-	f := Fill{context.WithoutCancel(ctx), c, s} // the answer is whole, whatever its caller does now
+// access, however many it makes. For a store in this process it runs at once. What the
+// fill puts are parts of what k names, as of when the answer was asked for: they are not
+// stored if [Cache.Drop] was called for k since.
+func (c *Cache) Aside(ctx context.Context, s *Stale, k Key, asked Stamp, fill func(Fill)) {
+	c.fill(Fill{ctx, c, s, k, asked}, fill)
+}
+
+func (c *Cache) fill(f Fill, fill func(Fill)) {
+	f.ctx = context.WithoutCancel(f.ctx) // the answer is whole, whatever its caller does now
+	s := f.stale
 	if _, here := s.Store.(InProcess); here {
 		fill(f)
 		return
@@ -147,7 +170,7 @@ func (f Fill) Get(k Key) (Entry, bool, error) {
 
 // Put is that of [Cache]. It returns the store's failure.
 func (f Fill) Put(k Key, e Entry) error {
-	set := f.cache.set(f.stale, k, e)
+	set := f.cache.set(f.stale, f.whole, k, e, f.asked)
 	if set == nil {
 		return nil
 	}
@@ -180,12 +203,3 @@ func (s *Stale) failed(err error) error {
 	}
 	return err
 }
-
-// Stamp is when an answer was asked for, from where its age counts.
-type Stamp struct{ at mono.Instant }
-
-// StampNow reads the clock.
-func StampNow() Stamp { return Stamp{mono.Now()} }
-
-// Age returns how long ago that was.
-func (s Stamp) Age() time.Duration { return max(mono.Now().Sub(s.at), 0) }

@@ -118,7 +118,7 @@ func (r *rig) failed() int {
 
 func (r *rig) put(t *testing.T, e fallback.Entry) {
 	t.Helper()
-	r.Put(t.Context(), r.policy, r.key, e)
+	r.Put(t.Context(), r.policy, r.key, e, r.Stamp())
 	synctest.Wait()
 }
 
@@ -315,7 +315,7 @@ func TestAStoreThatIsSilent(t *testing.T) {
 				synctest.Wait() // what no longer waits has let go, if it heeds its context
 				begin = time.Now()
 				for range 1000 {
-					r.Put(t.Context(), r.policy, r.key, fallback.Entry{Limit: time.Minute})
+					r.Put(t.Context(), r.policy, r.key, fallback.Entry{Limit: time.Minute}, r.Stamp())
 					r.Drop(t.Context(), r.policy, r.key)
 				}
 				require.Zero(t, time.Since(begin))
@@ -346,7 +346,7 @@ func TestFillsTakeOnePlaceEach(t *testing.T) {
 			var failed, done atomic.Int64
 			r.policy.StoreFailed = func(error) { failed.Add(1) }
 			for range n {
-				r.Aside(t.Context(), r.policy, func(f fallback.Fill) {
+				r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f fallback.Fill) {
 					if _, _, err := f.Get(r.key); err != nil {
 						return
 					}
@@ -373,7 +373,7 @@ func TestAFillOfAStoreThatFails(t *testing.T) {
 		var failed []error
 		r.policy.StoreFailed = func(err error) { failed = append(failed, err) }
 		begin := time.Now()
-		r.Aside(t.Context(), r.policy, func(f fallback.Fill) {
+		r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f fallback.Fill) {
 			_, _, err := f.Get(r.key)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, 100*time.Millisecond, time.Since(begin))
@@ -384,7 +384,7 @@ func TestAFillOfAStoreThatFails(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, failed, 2)
 		r.store.panics = true
-		r.Aside(t.Context(), r.policy, func(f fallback.Fill) { _, _, _ = f.Get(r.key) })
+		r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f fallback.Fill) { _, _, _ = f.Get(r.key) })
 		synctest.Wait()
 		require.Len(t, failed, 3)
 		require.ErrorContains(t, failed[2], "panicked")

@@ -29,6 +29,7 @@ type keep struct {
 	reply  proto.Message
 	asked  fallback.Stamp // when the call began
 	header metadata.MD    // of the attempt that the call ended with
+	heard  bool           // it is known: gRPC has told of the attempt's end
 	stale  metadata.MD    // the marks of the stale reply, if that was read
 
 	mu      sync.Mutex
@@ -55,7 +56,8 @@ func (i *Interceptors) keepBy(ctx context.Context, s *fallback.Stale, c *holdfas
 	if !ok {
 		return nil // what other codecs carry has no bytes here
 	}
-	k := &keep{cache: i.caches.of(cc), policy: s, secret: i.config.secret, reply: p, asked: fallback.StampNow()}
+	k := &keep{cache: i.caches.of(cc), policy: s, secret: i.config.secret, reply: p}
+	k.asked = k.cache.Stamp()
 	if !k.find(ctx, c.Info(), q, options) {
 		return nil
 	}
@@ -123,10 +125,13 @@ func (k *keep) attempt(ctx context.Context) {
 	}
 }
 
-// saw notes what came with the end of an attempt.
+// saw notes what came with the end of an attempt. Where an interceptor further in has
+// answered by itself, or dropped the call options, nobody knows what the server says of
+// its reply.
 func (k *keep) saw(w *witness) {
 	if k != nil {
-		k.header = w.evidence().header
+		ev := w.evidence()
+		k.header, k.heard = ev.header, ev.reached
 	}
 }
 
@@ -164,7 +169,7 @@ func (k *keep) take(ctx context.Context, class call.Class, err error) {
 	}
 	policy := k.policy.WithDefaults()
 	e, ok := terms(k.header, policy, k.asked.Age())
-	if class != call.OK || !ok || k.changed || proto.Size(k.reply) > policy.MaxBody {
+	if class != call.OK || !ok || k.changed || !k.heard || proto.Size(k.reply) > policy.MaxBody {
 		k.cache.Drop(ctx, k.policy, k.key)
 		return
 	}
@@ -173,7 +178,7 @@ func (k *keep) take(ctx context.Context, class call.Class, err error) {
 		return
 	}
 	e.Payload = payload
-	k.cache.Put(ctx, k.policy, k.key, e)
+	k.cache.Put(ctx, k.policy, k.key, e, k.asked)
 }
 
 // terms returns on what terms a reply may be stored, and whether it may be at all.

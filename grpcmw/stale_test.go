@@ -240,3 +240,68 @@ func TestEachReaderHasACopyOfItsOwn(t *testing.T) {
 		}
 	})
 }
+
+// F3: behind an interceptor that drops the call options nobody sees what the server
+// says of its reply, and behind one that answers by itself there is no server: neither
+// is kept, and what was kept before goes.
+func TestF3_AReplyOfWhichNothingIsKnownIsNotKept(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			blind := false
+			st := forAll()
+			st.Store = newStore(t)
+			o := staleOrigin(t, st, parrot)
+			cc := o.Dial(append(grpcmw.DialOptions(o.kit), grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+				switch {
+				case blind && answers:
+					proto.Merge(reply.(proto.Message), wrapperspb.String("made up"))
+					return nil
+				case blind:
+					opts = nil
+				}
+				return invoker(ctx, method, req, reply, cc, opts...)
+			}))...)
+			o.cc = cc
+			_, _, err := o.call(t.Context(), readMethod, "x")
+			require.NoError(t, err)
+			o.down.Store(true)
+			_, md, err := o.call(t.Context(), readMethod, "x")
+			require.NoError(t, err)
+			require.True(t, isStale(md))
+			o.down.Store(false)
+			blind = true
+			_, _, err = o.call(t.Context(), readMethod, "x")
+			require.NoError(t, err)
+			blind = false
+			o.down.Store(true)
+			_, _, err = o.call(t.Context(), readMethod, "x")
+			require.Equal(t, codes.Unavailable, status.Code(err))
+		})
+	}
+}
+
+// F3: so does a reply that was asked for before another one's refusal.
+func TestF3_AReplyUnderWayDuringARemovalIsNotKept(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var n atomic.Int32
+		o := staleOrigin(t, forAll(), func(s grpc.ServerStream) error {
+			if n.Add(1) == 2 {
+				return status.Error(codes.NotFound, "gone by now")
+			}
+			time.Sleep(50 * time.Millisecond)
+			return parrot(s)
+		})
+		over := make(chan error)
+		go func() {
+			_, _, err := o.call(t.Context(), readMethod, "x")
+			over <- err
+		}()
+		time.Sleep(20 * time.Millisecond)
+		_, _, err := o.call(t.Context(), readMethod, "x")
+		require.Equal(t, codes.NotFound, status.Code(err))
+		require.NoError(t, <-over)
+		o.down.Store(true)
+		_, _, err = o.call(t.Context(), readMethod, "x")
+		require.Equal(t, codes.Unavailable, status.Code(err))
+	})
+}

@@ -32,7 +32,7 @@ func (t *Transport) keepFor(c *holdfast.Call, req *http.Request) *keep {
 	}
 	req = spelled(req)
 	k := &keep{transport: t, policy: s, req: req}
-	if !k.identify(c.Info(), methodOf(req), t.hasCredentials(req.URL, req.Header)) {
+	if !k.takesPart() || !k.identify(c.Info(), methodOf(req), t.hasCredentials(req.URL, req.Header)) {
 		return nil
 	}
 	c.StaleFrom(func(ctx context.Context, after call.Class) (any, time.Duration, error) {
@@ -48,10 +48,9 @@ func (t *Transport) keepFor(c *holdfast.Call, req *http.Request) *keep {
 // bodyKeyLimit is up to how many bytes a request's body is part of the key.
 const bodyKeyLimit = 64 << 10
 
-// identify works out the key, and reports whether the request has a part in the cache:
-// somebody knows whose answer it is, it asks for a whole answer that depends on
-// nothing unseen, and it does not forbid it.
-func (k *keep) identify(info call.Info, method string, credentials bool) bool {
+// takesPart reports whether the request asks for a whole answer, on no condition, and
+// does not forbid to keep it.
+func (k *keep) takesPart() bool {
 	req := k.req
 	for _, name := range [...]string{"Range", "If-Range", "If-Match", "If-Unmodified-Since"} {
 		if len(req.Header[name]) > 0 {
@@ -66,6 +65,13 @@ func (k *keep) identify(info call.Info, method string, credentials bool) bool {
 	if len(req.Header["Cache-Control"]) == 0 && slices.Contains(req.Header["Pragma"], "no-cache") {
 		k.asks.NoCache = true
 	}
+	return true
+}
+
+// identify works out the key, and reports whether there is one: somebody knows whose
+// answer it is, and it depends on nothing unseen.
+func (k *keep) identify(info call.Info, method string, credentials bool) bool {
+	req := k.req
 	body, known := bodyForKey(req)
 	if !known {
 		return false
@@ -163,7 +169,7 @@ func (k *keep) take(ctx context.Context, a *answer, class call.Class) {
 		e := e
 		e.Age += since.Age()
 		e.Payload = encodeRest(head, body, resp.Trailer)
-		k.put(ctx, names, asked, e)
+		k.put(ctx, names, asked, e, since)
 	}
 	switch {
 	case bodyless(resp):
@@ -200,13 +206,13 @@ func only(h http.Header, names []string) http.Header {
 }
 
 // put stores a copy, and where the answer varies with some fields of the request's
-// header, which asked holds, by these.
-func (k *keep) put(ctx context.Context, names []string, asked http.Header, e fallback.Entry) {
+// header, which asked holds, by these. at is when it was asked for.
+func (k *keep) put(ctx context.Context, names []string, asked http.Header, e fallback.Entry, at fallback.Stamp) {
 	if len(names) == 0 {
-		k.transport.cache.Put(ctx, k.policy, k.key, e)
+		k.transport.cache.Put(ctx, k.policy, k.key, e, at)
 		return
 	}
-	k.transport.cache.Aside(ctx, k.policy, func(f fallback.Fill) {
+	k.transport.cache.Aside(ctx, k.policy, k.key, at, func(f fallback.Fill) {
 		index, ok, err := f.Get(k.key)
 		if err != nil {
 			return // another index would lead to none of those that there are

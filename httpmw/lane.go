@@ -67,7 +67,7 @@ func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
 	}
 	var asked fallback.Stamp
 	if x.keep != nil {
-		asked = fallback.StampNow()
+		asked = x.transport.cache.Stamp()
 	}
 	l.resp, err = sound(x.transport.base.RoundTrip(out))
 	now := mono.Now()

@@ -69,9 +69,13 @@ func (d *draft) table(p wire.Protocol) (*Table, check.Faults) {
 	entries, faults := parseNames(d.config.Methods, p)
 	keys := slices.Sorted(maps.Keys(entries))
 	t := &Table{methods: make(map[string]*Method, len(keys)), byDefault: d.resolve("", nil)}
+	broader := func(string) []string { return nil }
+	if p.Broader != nil {
+		broader = p.Broader(keys)
+	}
 	for _, key := range keys {
 		chain := make([]source, 0, 3)
-		for _, name := range append([]string{key}, p.Broader(key, keys)...) {
+		for _, name := range append([]string{key}, broader(key)...) {
 			chain = append(chain, source{name, entryField(entries[name].written), entries[name].policy})
 		}
 		m := d.resolve(key, chain)
@@ -99,6 +103,8 @@ func (d *draft) table(p wire.Protocol) (*Table, check.Faults) {
 
 // Method returns the policy of a table key, nil if the table has no such entry.
 func (t *Table) Method(key string) *Method { return t.methods[key] }
+
+func (t *Table) has(key string) bool { return t.methods[key] != nil }
 
 // Default returns the policy of the methods that no entry names.
 func (t *Table) Default() *Method { return t.byDefault }

@@ -145,7 +145,6 @@ func (t *Table) find(key string) *Method {
 var plainNames = wire.Protocol{
 	Name:      "do",
 	Parse:     func(name string) (string, error) { return name, nil },
-	Broader:   func(string, []string) []string { return nil },
 	OneMethod: func(string) bool { return true },
 	Declared:  func(string) call.Safety { return call.SafetyUnknown },
 	Waits:     wire.Waits{Attempt: "to the function's return"},

@@ -75,7 +75,7 @@ func (k *Kit) Explain(method string) (Explanation, error) {
 			continue
 		}
 		t := now.tables[b.index]
-		if name, key, declared, ok := b.protocol.Find(method, t.Keys()); ok {
+		if name, key, declared, ok := b.protocol.Find(method, t.has, t.routes); ok {
 			e := t.find(key).explain(name, declared, b.protocol.Name, b.protocol.Waits)
 			e.Upstreams = k.listsOf(b.protocol.Name)
 			return e, nil

@@ -17,10 +17,11 @@ import (
 var namesAsTheyAre = wire.Protocol{
 	Name:      "test",
 	Parse:     func(name string) (string, error) { return name, nil },
-	Broader:   func(string, []string) []string { return nil },
 	OneMethod: func(string) bool { return true },
 	Declared:  func(string) call.Safety { return call.SafetyUnknown },
-	Find:      func(string, []string) (string, string, call.Safety, bool) { return "", "", call.SafetyUnknown, false },
+	Find: func(string, func(string) bool, any) (string, string, call.Safety, bool) {
+		return "", "", call.SafetyUnknown, false
+	},
 }
 
 // R8, D044: layers do not multiply unless they are told to.

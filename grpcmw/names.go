@@ -78,13 +78,13 @@ func lookUp(name string) protoreflect.Descriptor {
 }
 
 // find reads a method as a user names it for Kit.Explain.
-func find(method string, keys []string) (name, key string, declared call.Safety, ok bool) {
+func find(method string, has func(key string) bool, _ any) (name, key string, declared call.Safety, ok bool) {
 	name, err := parseName(method)
 	if err != nil || !grpcwire.IsMethod(name) {
 		return "", "", call.SafetyUnknown, false
 	}
 	for _, k := range []string{name, grpcwire.ServiceOf(name)} {
-		if slices.Contains(keys, k) {
+		if has(k) {
 			key = k
 			break
 		}

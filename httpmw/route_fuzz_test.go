@@ -124,7 +124,7 @@ func FuzzRoutePatternsCover(f *testing.F) {
 			}
 			require.Equal(t, winner.String(), matches(req, p, q))
 			require.Equal(t, []string{map[bool]string{true: p.String(), false: q.String()}[winner == q]},
-				httpwire.Broader(winner.String(), []string{p.String(), q.String()}))
+				httpwire.Broader([]string{p.String(), q.String()})(winner.String()))
 		}
 	})
 }

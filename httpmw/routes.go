@@ -40,14 +40,13 @@ func newRoutes(keys []string) *routes {
 	for _, key := range keys {
 		// The mux serves nothing: it only matches.
 		r.mux.Handle(key, http.NotFoundHandler())
-		p, _ := httpwire.Parse(key)
-		r.list = append(r.list, newRoute(p, key))
+		r.list = append(r.list, newRoute(httpwire.Of(key), key))
 	}
 	// One with a host goes before all without, and of two that both match the one
 	// that the other covers: it is covered by more of them.
-	depth := make(map[string]int, len(keys))
+	depth, nest := make(map[string]int, len(keys)), httpwire.NestOf(keys)
 	for _, key := range keys {
-		depth[key] = len(httpwire.Broader(key, keys))
+		depth[key] = nest.Depth(key)
 	}
 	slices.SortStableFunc(r.list, func(a, b route) int {
 		if a.Host == "" != (b.Host == "") {

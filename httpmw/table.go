@@ -58,7 +58,7 @@ var protocol = func() wire.Protocol {
 
 // findByName reads "GET /items/7" or "GET https://host/items/7" for Kit.Explain.
 // Neither a user nor a query comes back in the name.
-func findByName(name string, keys []string) (full, key string, declared call.Safety, ok bool) {
+func findByName(name string, _ func(key string) bool, table any) (full, key string, declared call.Safety, ok bool) {
 	method, address, found := strings.Cut(name, " ")
 	if !found {
 		method, address = http.MethodGet, name
@@ -74,6 +74,6 @@ func findByName(name string, keys []string) (full, key string, declared call.Saf
 	if u.Path == "" {
 		u.Path = "/"
 	}
-	key = newRoutes(keys).match(&http.Request{Method: method, URL: u})
+	key = table.(*routes).match(&http.Request{Method: method, URL: u})
 	return method + " " + u.Host + u.Path, key, httpwire.Safety(method), true
 }

@@ -121,7 +121,6 @@ func (d *decoder) check(f *File) {
 // anyNames is for a file that does not say how its names are read.
 var anyNames = wire.Protocol{
 	Parse:     func(name string) (string, error) { return name, nil },
-	Broader:   func(string, []string) []string { return nil },
 	OneMethod: func(string) bool { return true },
 	Declared:  func(string) call.Safety { return call.SafetyUnknown },
 }

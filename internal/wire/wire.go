@@ -16,9 +16,10 @@ type Protocol struct {
 	// means that any distinct keys can.
 	Conflict func(keys []string) error
 
-	// Broader returns those of the keys that apply to all that key applies to,
-	// nearest first, without key itself.
-	Broader func(key string, keys []string) []string
+	// Broader reads the keys of a table, and returns what says which of them apply to
+	// all that one of them applies to: nearest first, without that key itself. Nil is:
+	// none does.
+	Broader func(keys []string) func(key string) []string
 
 	// OneMethod reports whether key names a single method rather than a group of
 	// them. Only such an entry's Safety outranks what the wire declares.
@@ -35,7 +36,8 @@ type Protocol struct {
 	// Find reads a method as a user names it for Kit.Explain. It returns the
 	// name in full, the key of the table's entry that applies ("" for Default)
 	// and what the wire declares; ok is false if it is no name of the protocol.
-	Find func(method string, keys []string) (name, key string, declared call.Safety, ok bool)
+	// has reports whether the table has a key, and routes are what Routes has made.
+	Find func(method string, has func(key string) bool, routes any) (name, key string, declared call.Safety, ok bool)
 
 	// Routes, if set, makes of a table's keys what the adapter finds entries by. It
 	// is kept with the table, and so replaced with it by an update.

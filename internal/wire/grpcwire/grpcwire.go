@@ -4,7 +4,6 @@ package grpcwire
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/call"
@@ -79,10 +78,16 @@ func ServiceOf(method string) string {
 	return ""
 }
 
-// Broader returns the key of a method's service, if keys hold it.
-func Broader(key string, keys []string) []string {
-	if service := ServiceOf(key); IsMethod(key) && slices.Contains(keys, service) {
-		return []string{service}
+// Broader returns what gives the key of a method's service, if keys hold it.
+func Broader(keys []string) func(key string) []string {
+	has := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		has[key] = true
 	}
-	return nil
+	return func(key string) []string {
+		if service := ServiceOf(key); IsMethod(key) && has[service] {
+			return []string{service}
+		}
+		return nil
+	}
 }

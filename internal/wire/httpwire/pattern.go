@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -76,13 +75,13 @@ func Registers(mux *http.ServeMux, p Pattern) (err error) {
 func Conflict(keys []string) error {
 	all := http.NewServeMux()
 	for i, key := range keys {
-		p, _ := Parse(key)
+		p := Of(key)
 		if Registers(all, p) == nil {
 			continue
 		}
 		for _, earlier := range keys[:i] {
 			pair := http.NewServeMux()
-			q, _ := Parse(earlier)
+			q := Of(earlier)
 			if Registers(pair, q) != nil {
 				continue
 			}
@@ -94,64 +93,24 @@ func Conflict(keys []string) error {
 	return nil
 }
 
-// Broader returns the keys that apply to all that key applies to, the nearest
-// first: as ServeMux has it, one with a host is nearer than one without, and
-// else the more particular one.
-func Broader(key string, keys []string) []string {
-	p, err := Parse(key)
-	if err != nil {
-		return nil
+// Of takes apart a key, which [Parse] has made. It costs little: nothing is checked.
+// Of anything else it makes the zero Pattern.
+func Of(key string) Pattern {
+	method, rest, found := strings.Cut(key, " ")
+	if !found {
+		method, rest = "", key
 	}
-	var wider []Pattern
-	for _, other := range keys {
-		if q, err := Parse(other); err == nil && q != p && q.Covers(p) {
-			wider = append(wider, q)
-		}
+	slash := strings.IndexByte(rest, '/')
+	if slash < 0 {
+		return Pattern{}
 	}
-	// No two of them conflict and both cover p, so that one covers the other
-	// unless just one has a host.
-	slices.SortFunc(wider, func(a, b Pattern) int {
-		switch {
-		case a.Host != b.Host && a.Host == "":
-			return 1
-		case a.Host != b.Host:
-			return -1
-		case a.Covers(b):
-			return 1
-		}
-		return -1
-	})
-	names := make([]string, len(wider))
-	for i, q := range wider {
-		names[i] = q.String()
-	}
-	return names
+	return Pattern{method, rest[:slash], rest[slash:]}
 }
 
 // Covers reports whether p matches all that q matches.
 func (p Pattern) Covers(q Pattern) bool {
-	if p.Method != "" && p.Method != q.Method && !(p.Method == http.MethodGet && q.Method == http.MethodHead) {
-		return false
-	}
-	if p.Host != "" && p.Host != q.Host {
-		return false
-	}
-	ps, qs := Segments(p.Path), Segments(q.Path)
-	for i, s := range ps {
-		switch {
-		case IsRest(s):
-			return i < len(qs) // whatever follows, be it nothing
-		case i >= len(qs) || IsRest(qs[i]):
-			return false
-		case IsWildcard(s):
-			if qs[i] == "{$}" {
-				return false
-			}
-		case s != qs[i]:
-			return false
-		}
-	}
-	return len(ps) == len(qs)
+	ps, qs := p.split(), q.split()
+	return ps.covers(&qs)
 }
 
 // Segments splits a path behind its first slash. A trailing slash is the rest

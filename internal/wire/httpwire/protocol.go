@@ -32,8 +32,7 @@ func Protocol() wire.Protocol {
 }
 
 func methodOf(key string) string {
-	p, _ := Parse(key)
-	return p.Method
+	return Of(key).Method
 }
 
 // Host returns a host as patterns are matched with it: in lower case, without port

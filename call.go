@@ -49,7 +49,7 @@ type Call struct {
 	stopped  error       // why the call ended short of its attempts
 
 	stale func(context.Context, call.Class) (any, time.Duration, error) // reads the stale answer; nil if there is no cache
-	fits  func(answer any) error                                        // whether a fallback's answer is one for the caller; nil if any is
+	take  func(answer any, failure error) error                         // takes a fallback's answer; nil if any is taken
 	stand stand                                                         // what the fallback has answered with
 }
 

@@ -42,11 +42,11 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 		return none, err
 	}
 	if c.Computes() {
-		c.FitsIf(func(answer any) error {
-			if _, ok := answer.(T); !ok {
-				return fmt.Errorf("holdfast: the fallback of %q returned a %T, the call returns a %T", info.Method, answer, *new(T))
+		c.TakesBy(func(answer any, failure error) error {
+			if _, ok := answer.(T); !ok && failure == nil {
+				failure = fmt.Errorf("holdfast: the fallback of %q returned a %T, the call returns a %T", info.Method, answer, *new(T))
 			}
-			return nil
+			return failure
 		})
 	}
 	if c.Hedged() {

@@ -44,15 +44,15 @@ func (c *Call) StaleFrom(read func(ctx context.Context, after call.Class) (answe
 // any type.
 func (c *Call) Computes() bool { return c.fallback != nil && c.fallback.Answer != nil }
 
-// FitsIf gives the call what says whether a fallback's answer is one for the caller. An
-// adapter that lets [Call.Run] tell of the call's end, which is before it has seen the
-// answer, gives one to each call that may have a fallback.
-func (c *Call) FitsIf(fits func(answer any) error) { c.fits = fits }
+// TakesBy gives the call what takes a fallback's answer for the caller, or says why it
+// is none for the caller. Where the fallback has failed, which failure says, it lets go
+// of what came beside that, and returns failure. An adapter whose calls may have a
+// fallback gives one to each that has.
+func (c *Call) TakesBy(take func(answer any, failure error) error) { c.take = take }
 
 // Fallback ends the call: with the fallback's answer if the policy has one that
-// applies, and else with the call's own error. Where [Call.FitsIf] was not called, an
-// adapter that can use the answer says so by [Call.Served], and one that cannot by
-// [Call.FailFallback].
+// applies, and else with the call's own error. What becomes of a fallback is told here,
+// and so before the call's end is.
 func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 	err = c.ofWrite(c.Err())
 	if c.fallback == nil || !fallback.Applies(c.info.Safety, c.last.Class) || ctx.Err() != nil {
@@ -62,7 +62,7 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 	if c.stale != nil && c.fallback.Stale != nil {
 		c.stand = stand{kind: fallback.KindStale}
 		if answer, c.stand.age, broken = c.stale(ctx, c.last.Class); answer != nil {
-			return c.give(ctx, answer)
+			return c.give(ctx, answer, nil)
 		}
 	}
 	if c.fallback.Answer != nil && ctx.Err() == nil {
@@ -71,43 +71,28 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 			Info: c.info, Class: c.last.Class, Err: err, Code: c.last.Code, Attempts: c.made(),
 		})
 	}
-	switch {
-	case broken != nil:
-		return nil, c.FailFallback(ctx, broken)
-	case answer == nil: // there is none after all
+	if answer == nil && broken == nil { // there is none after all
 		return nil, err
 	}
-	return c.give(ctx, answer)
+	return c.give(ctx, answer, broken)
 }
 
-// give ends the call with an answer, if it is one for the caller.
-func (c *Call) give(ctx context.Context, answer any) (any, error) {
-	if c.fits == nil {
-		c.answered = true // for all that is known yet
+// give ends the call with an answer, if it is one for the caller and failure is nil.
+func (c *Call) give(ctx context.Context, answer any, failure error) (any, error) {
+	if c.take != nil && answer != nil {
+		failure = c.take(answer, failure)
+	}
+	c.answered = failure == nil
+	c.tellFallback(ctx, failure)
+	if failure == nil {
 		return answer, nil
 	}
-	if err := c.fits(answer); err != nil {
-		return nil, c.FailFallback(ctx, err)
-	}
-	c.answered = true
-	c.Served(ctx)
-	return answer, nil
-}
-
-// Served tells that the caller gets the answer that [Call.Fallback] has returned. The
-// call's end is told after it.
-func (c *Call) Served(ctx context.Context) { c.tellFallback(ctx, nil) }
-
-// FailFallback ends the call whose fallback has failed, and returns its error. An
-// HTTP response stands, and says so by [Call.Stopped]: the error is nil then.
-func (c *Call) FailFallback(ctx context.Context, failure error) error {
-	c.answered = false
-	c.tellFallback(ctx, failure)
 	if err := c.Err(); err != nil {
-		return &fallback.Error{Primary: err, Fallback: failure}
+		return nil, &fallback.Error{Primary: err, Fallback: failure}
 	}
+	// An HTTP response stands, and says so by Stopped.
 	c.stopped = &fallback.Error{Primary: c.stopped, Fallback: failure}
-	return nil
+	return nil, nil
 }
 
 func (c *Call) tellFallback(ctx context.Context, failure error) {

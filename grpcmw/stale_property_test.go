@@ -64,7 +64,12 @@ func newScene(t *rapid.T) *scene {
 
 // answer is the dependency: its reply names the method, the request, the user and
 // the version.
-func (s *scene) answer(ctx context.Context, method string, req, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+func (s *scene) answer(ctx context.Context, method string, req, reply any, _ *grpc.ClientConn, opts ...grpc.CallOption) error {
+	for _, opt := range opts { // without which nobody knows what came of it
+		if o, ok := opt.(grpc.OnFinishCallOption); ok {
+			defer o.OnFinish(nil)
+		}
+	}
 	if s.down {
 		return status.Error(codes.Unavailable, "down")
 	}

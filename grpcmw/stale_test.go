@@ -305,3 +305,34 @@ func TestF3_AReplyUnderWayDuringARemovalIsNotKept(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(err))
 	})
 }
+
+// O1: what becomes of a fallback is told before the end of its call, whichever part of
+// the policy has answered.
+func TestO1_AFallbackIsToldBeforeTheEndOfItsRPC(t *testing.T) {
+	for _, computed := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			var seen []string
+			st := forAll()
+			o := staleOrigin(t, st, parrot)
+			if computed {
+				p := with(oneAttempt)
+				p.Fallback = &fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return wrapperspb.String("computed"), nil }}
+				require.NoError(t, o.kit.Update(holdfast.Config{Default: p, Methods: map[string]holdfast.Policy{readMethod: {Safety: call.ReadOnly}}}))
+			} else {
+				_, _, err := o.call(t.Context(), readMethod, "x")
+				require.NoError(t, err)
+			}
+			o.kit.Attach(holdfast.Hooks{
+				Call: func(context.Context, call.Info) (context.Context, func(holdfast.CallEnd)) {
+					return nil, func(holdfast.CallEnd) { seen = append(seen, "call") }
+				},
+				Returned: func(context.Context, holdfast.Returned) { seen = append(seen, "returned") },
+				Fallback: func(context.Context, holdfast.Fallback) { seen = append(seen, "fallback") },
+			})
+			o.down.Store(true)
+			_, _, err := o.call(t.Context(), readMethod, "x")
+			require.NoError(t, err)
+			require.Equal(t, []string{"fallback", "returned", "call"}, seen)
+		})
+	}
+}

@@ -49,7 +49,12 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 		k = i.keepFor(ctx, s, &c, cc, req, reply, options)
 	}
 	if k != nil || c.Computes() {
-		c.FitsIf(func(answer any) error { return copyReply(reply, answer) })
+		c.TakesBy(func(answer any, failure error) error {
+			if failure != nil {
+				return failure
+			}
+			return copyReply(reply, answer)
+		})
 	}
 	if c.Hedged() {
 		if q, p, ok := messages(req, reply); ok {

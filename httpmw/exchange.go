@@ -3,13 +3,10 @@ package httpmw
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
-	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/retry"
 )
 
@@ -26,7 +23,7 @@ type exchange struct {
 	res       call.Result // and its end
 	shared    bool        // its attempts do not race, since they cannot read the body at once
 	keep      *keep       // nil if it has nothing to do with stale answers
-	given     io.Closer   // the body of a fallback's answer, until the caller has it
+	given     *given      // takes a fallback's answer; nil if there is no fallback
 }
 
 // begin begins the call. If it does not come to that, by an error or by a hook that
@@ -60,6 +57,9 @@ func (x *exchange) run(ctx context.Context, attempt func(context.Context)) (resp
 	unwound := true
 	defer func() { x.close(unwound) }() // a panic or a Goexit included
 	x.keep = x.transport.keepFor(&x.call, x.req)
+	if x.keep != nil || x.call.Computes() {
+		x.given = takeGiven(&x.call)
+	}
 	x.shared = x.call.Hedged() && (!x.upload.reopens() || x.upload.shared())
 	var prepare func(context.Context) error
 	if x.call.MayRetry() {
@@ -213,9 +213,7 @@ func (x *exchange) close(unwound bool) {
 func (x *exchange) unwind() {
 	defer x.call.Unwound()
 	defer x.discard()
-	if x.given != nil {
-		defer x.given.Close()
-	}
+	defer x.given.drop()
 	defer x.upload.finish(true)
 	x.lane.unwind()
 }
@@ -234,16 +232,10 @@ func (x *exchange) discard() {
 func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 	answer, err := x.call.Fallback(ctx)
 	if answer != nil {
-		if resp, ok := answer.(*http.Response); ok && resp != nil {
-			x.discard()
-			if resp.Body != nil {
-				x.given = resp.Body
-			}
-			x.call.Served(ctx)
-			return x.substitute(resp), nil
-		}
-		err = x.call.FailFallback(ctx, fmt.Errorf("httpmw: the fallback of %q returned a %T, not a *http.Response", x.call.Info().Method, answer))
+		x.discard()
+		return x.substitute(answer.(*http.Response)), nil // which given has seen
 	}
+	x.given.drop()
 	if err != nil || x.answer.resp == nil {
 		x.discard()
 		return nil, err
@@ -258,22 +250,4 @@ func (x *exchange) finish(ctx context.Context) (*http.Response, error) {
 	x.forget(ctx)
 	resp.Request = marked(x.req, m)
 	return resp, nil
-}
-
-// substitute makes a fallback's response one to this request, and marks it. What
-// the fallback holds itself stays as it is.
-func (x *exchange) substitute(resp *http.Response) *http.Response {
-	own := *resp
-	own.Header = resp.Header.Clone()
-	if own.Header == nil {
-		own.Header = http.Header{}
-	}
-	if own.Body == nil {
-		own.Body = http.NoBody
-	}
-	if !fallback.MarkedBy(own.Header[fallback.CacheStatusField]) {
-		own.Header.Add(fallback.CacheStatusField, fallback.ComputedStatus(x.call.Result().Class))
-	}
-	own.Request = x.req
-	return &own
 }

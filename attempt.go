@@ -63,8 +63,8 @@ func (a *Attempt) AnsweredAt(now mono.Instant) {
 	}
 }
 
-// Unwatched takes the attempt out of the search for a silent dependency.
-func (a *Attempt) Unwatched() { a.ticket.Unwatched() }
+// Unwatch takes the attempt out of the search for a silent dependency.
+func (a *Attempt) Unwatch() { a.ticket.Unwatched() }
 
 // limit returns the context of an attempt that begins now and is one function: with
 // its limit as the deadline, unless the caller's is sooner.

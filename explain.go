@@ -76,7 +76,7 @@ func (k *Kit) Explain(method string) (Explanation, error) {
 		}
 		t := now.tables[b.index]
 		if name, key, declared, ok := b.protocol.Find(method, t.has, t.routes); ok {
-			e := t.find(key).explain(name, declared, b.protocol.Name, b.protocol.Waits)
+			e, _ := t.find(key).explain(name, declared, b.protocol.Name, b.protocol.Waits)
 			e.Upstreams = k.listsOf(b.protocol.Name)
 			return e, nil
 		}
@@ -90,9 +90,9 @@ func (k *Kit) Explain(method string) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	e := t.find(method).explain(method, call.SafetyUnknown, "", plainNames.Waits)
+	e, by := t.find(method).explain(method, call.SafetyUnknown, "", plainNames.Waits)
 	if len(bound) == 0 {
-		e.unread()
+		e.unread(by)
 	}
 	return e, nil
 }
@@ -113,9 +113,9 @@ func (k *Kit) plainTable() (*Table, error) {
 }
 
 // unread says what is not known before an adapter has read the names.
-func (e *Explanation) unread() {
+func (e *Explanation) unread(by sayer) {
 	e.Unread, e.Wire = true, ""
-	if e.SafetyFrom != undeclared {
+	if by != nobody {
 		return
 	}
 	e.SafetyFrom = "nobody yet: no adapter has read the names"
@@ -125,10 +125,8 @@ func (e *Explanation) unread() {
 	}
 }
 
-// undeclared is Explanation.SafetyFrom where nothing says what repeating a call may do.
-const undeclared = "nobody: not declared"
-
-func (m *Method) explain(name string, declared call.Safety, protocol string, waits wire.Waits) Explanation {
+func (m *Method) explain(name string, declared call.Safety, protocol string, waits wire.Waits) (Explanation, sayer) {
+	safety, by := m.saidSafety(declared)
 	e := Explanation{
 		Method: name, Wire: cmp.Or(protocol, plainNames.Name), Entry: m.field,
 		Policy: Policy{
@@ -141,26 +139,26 @@ func (m *Method) explain(name string, declared call.Safety, protocol string, wai
 			Fallback: m.fallback.from, Retry: m.retry.from, Breaker: m.breaker.from,
 			Timeout: m.timeout.from, Bulkhead: m.bulkhead.from,
 		},
-		Safety: m.safetyOf(declared),
+		Safety: safety,
 	}
-	switch {
-	case m.ownSafety, declared == call.SafetyUnknown && m.safety != call.SafetyUnknown:
+	switch by {
+	case theTable:
 		e.SafetyFrom = m.safetyFrom
-	case declared != call.SafetyUnknown:
+	case theWire:
 		e.SafetyFrom = "the wire (" + protocol + ")"
 	default:
-		e.SafetyFrom = undeclared
+		e.SafetyFrom = "nobody: not declared"
 	}
-	e.OneAttempt = m.oneAttempt(e, protocol)
+	e.OneAttempt = m.oneAttempt(e, by, protocol)
 	if e.Safety == call.ReadOnly {
 		e.Fallbacks = e.Policy.Fallback.Describe(protocol != "")
 	}
 	e.Waits = m.waits(waits)
-	return e
+	return e, by
 }
 
 // oneAttempt says why a call of the method gets one attempt.
-func (m *Method) oneAttempt(e Explanation, protocol string) string {
+func (m *Method) oneAttempt(e Explanation, by sayer, protocol string) string {
 	switch {
 	case m.retry.policy == nil:
 		return "Retry is off in " + m.retry.from
@@ -168,7 +166,7 @@ func (m *Method) oneAttempt(e Explanation, protocol string) string {
 		return "Retry.MaxAttempts is 1 in " + m.retry.from
 	case e.Safety.Repeatable():
 		return ""
-	case e.SafetyFrom == undeclared:
+	case by == nobody:
 		why := "nothing declares that " + e.Method + " may be repeated: set Safety in its entry of Config.Methods"
 		if protocol == "" {
 			why += ", or in the call's Info"

@@ -54,9 +54,16 @@ func listOf(t require.TestingT, c holdfast.Config, names ...string) *places {
 		name, resource, _ := strings.Cut(name, "|")
 		all = append(all, holdfast.Upstream{Name: name, Resource: resource})
 	}
-	u, err := k.Upstreams("test", all...)
+	u, err := bound(t, k).Upstreams(all...)
 	require.NoError(t, err)
 	return &places{kit: k, list: u, steps: map[string][]call.Result{}, count: map[string]int{}}
+}
+
+// bound lets a kit read its table, and returns the binding.
+func bound(t require.TestingT, k *holdfast.Kit) *holdfast.Binding {
+	b, err := k.Bind(namesAsTheyAre)
+	require.NoError(t, err)
+	return b
 }
 
 // script sets what an upstream answers from now on.
@@ -468,7 +475,7 @@ func TestF7_AFailedTrialIsNoNewsOfTheService(t *testing.T) {
 		k := newKit(t, policy)
 		set, err := outlier.New(outlier.Config{MinCalls: 1, Time: time.Second}, "good", "bad")
 		require.NoError(t, err)
-		u, err := k.Upstreams("test", holdfast.Upstream{Name: "S", Instances: set})
+		u, err := bound(t, k).Upstreams(holdfast.Upstream{Name: "S", Instances: set})
 		require.NoError(t, err)
 		p := &places{kit: k, list: u, steps: map[string][]call.Result{}, count: map[string]int{}}
 		trials := 0
@@ -582,13 +589,11 @@ func TestAPanicInTheFailoverHookLeavesNothing(t *testing.T) {
 // The names of a list are checked, and Explain shows it.
 func TestUpstreamsAreCheckedAndExplained(t *testing.T) {
 	k := newKit(t, quick())
-	_, err := k.Upstreams("do")
+	_, err := bound(t, k).Upstreams()
 	require.EqualError(t, err, "holdfast: Upstreams: there is none")
-	_, err = k.Upstreams("do", holdfast.Upstream{Name: "A"}, holdfast.Upstream{}, holdfast.Upstream{Name: "A"})
+	_, err = bound(t, k).Upstreams(holdfast.Upstream{Name: "A"}, holdfast.Upstream{}, holdfast.Upstream{Name: "A"})
 	require.ErrorContains(t, err, "Upstreams[1].Name: is missing")
 	require.ErrorContains(t, err, "Upstreams[2] = A: is the same as Upstreams[0]")
-	_, err = (*holdfast.Kit)(nil).Upstreams("do", holdfast.Upstream{Name: "A"})
-	require.ErrorContains(t, err, "the kit is nil")
 }
 
 // The upstream where the walk has come to its end may be the one to try in spite of

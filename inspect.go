@@ -74,8 +74,8 @@ func (k *Kit) Policies() []Explanation {
 		}
 	}
 	if len(all) == 0 { // no adapter has read the table yet
-		e := now.byDefault.explain("", call.SafetyUnknown, "", plainNames.Waits)
-		e.unread()
+		e, by := now.byDefault.explain("", call.SafetyUnknown, "", plainNames.Waits)
+		e.unread(by)
 		all = append(all, e)
 	}
 	return all
@@ -100,7 +100,7 @@ func (b *Binding) explain(t *Table, key string) Explanation {
 	if protocol == plainNames.Name {
 		protocol = ""
 	}
-	e := m.explain(key, declared, protocol, b.protocol.Waits)
+	e, _ := m.explain(key, declared, protocol, b.protocol.Waits)
 	e.Upstreams = b.kit.listsOf(b.protocol.Name)
 	if protocol != "" && !b.protocol.OneMethod(key) && e.Safety == call.Unsafe && m.safety == call.SafetyUnknown {
 		// It is not one method, and each may be declared to be something else.

@@ -129,11 +129,26 @@ func (m *Method) check() check.Faults {
 // safetyOf returns what repeating a call may do, from the most to the least
 // particular statement.
 func (m *Method) safetyOf(declared call.Safety) call.Safety {
+	safety, _ := m.saidSafety(declared)
+	return safety
+}
+
+// sayer is who says what repeating a call may do.
+type sayer uint8
+
+const (
+	nobody sayer = iota
+	theWire
+	theTable
+)
+
+// saidSafety is safetyOf, and who says so.
+func (m *Method) saidSafety(declared call.Safety) (call.Safety, sayer) {
 	switch {
 	case declared != call.SafetyUnknown && !m.ownSafety:
-		return declared
+		return declared, theWire
 	case m.safety == call.SafetyUnknown:
-		return call.Unsafe
+		return call.Unsafe, nobody
 	}
-	return m.safety
+	return m.safety, theTable
 }

@@ -3,19 +3,14 @@ package holdfast
 import (
 	"iter"
 
-	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/keyed"
 	"github.com/holdfast-go/holdfast/internal/stripe"
 )
 
 // MaxTallies is how many names a kit counts apart; the calls of further ones are
-// counted together, as [OverflowName].
+// counted together, as breaker.OverflowKey.
 const MaxTallies = 1000
-
-// OverflowName is the name under which a kit keeps what it has no room for to keep
-// apart: the counts of methods, and breakers, bulkheads and budgets of targets.
-const OverflowName = breaker.OverflowKey
 
 // Tally counts what the calls of one method come to. Its counters never fall. A
 // call is counted when it returns, an attempt when it ends.
@@ -107,7 +102,7 @@ func (k *Kit) Count() {
 }
 
 // Tallies ranges over what the calls of the kit have come to since [Kit.Count], by
-// the name of the method. Names beyond [MaxTallies] share [OverflowName].
+// the name of the method. Names beyond [MaxTallies] share breaker.OverflowKey.
 func (k *Kit) Tallies() iter.Seq2[string, *Tally] {
 	if all := k.counting.Load(); all != nil {
 		return all.All()

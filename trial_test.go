@@ -25,7 +25,7 @@ func TestF7_ATrialHasTheTimeOfAnAttempt(t *testing.T) {
 			MinCalls: 1, Time: time.Second, Returned: func(name string) { back = name },
 		}, "good", "slow")
 		require.NoError(t, err)
-		u, err := k.Upstreams("test", holdfast.Upstream{Name: "S", Instances: set})
+		u, err := bound(t, k).Upstreams(holdfast.Upstream{Name: "S", Instances: set})
 		require.NoError(t, err)
 		b, err := k.Bind(namesAsTheyAre)
 		require.NoError(t, err)

@@ -35,7 +35,7 @@ func (u Upstream) String() string {
 }
 
 // Upstreams is a list of upstreams in order of preference, with what is kept about
-// it between calls. Adapters make it with [Kit.Upstreams] and begin calls with it.
+// it between calls. Adapters make it with [Binding.Upstreams] and begin calls with it.
 type Upstreams struct {
 	list []Upstream
 	try  forcedTry
@@ -43,10 +43,7 @@ type Upstreams struct {
 
 // Upstreams makes a list. It returns an error that names every upstream without a
 // name and every one that is in the list twice.
-func (k *Kit) Upstreams(protocol string, list ...Upstream) (*Upstreams, error) {
-	if k == nil {
-		return nil, errNilKit
-	}
+func (b *Binding) Upstreams(list ...Upstream) (*Upstreams, error) {
 	var faults check.Faults
 	if len(list) == 0 {
 		faults.Add("Upstreams", nil, "there is none")
@@ -67,6 +64,7 @@ func (k *Kit) Upstreams(protocol string, list ...Upstream) (*Upstreams, error) {
 		return nil, err
 	}
 	u := &Upstreams{list: slices.Clone(list)}
+	k, protocol := b.kit, b.protocol.Name
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if text := u.String(); len(k.lists[protocol]) < maxLists && !slices.Contains(k.lists[protocol], text) {

@@ -101,7 +101,7 @@ func TestB1_APanickingOutlierHookLeavesNothing(t *testing.T) {
 			}
 		}}, "a", "b")
 		require.NoError(t, err)
-		u, err := k.Upstreams("test", holdfast.Upstream{Name: "S", Instances: set})
+		u, err := bound(t, k).Upstreams(holdfast.Upstream{Name: "S", Instances: set})
 		require.NoError(t, err)
 		p := &places{kit: k, list: u, steps: map[string][]call.Result{}, count: map[string]int{}}
 		p.script("S", fault, up)

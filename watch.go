@@ -78,25 +78,19 @@ func (c *Call) tellHedgeWon(ctx context.Context, n int) {
 // queue waits for a permit. Should the hook panic, the attempt is given up.
 func (c *Call) queue(ctx, bounded context.Context, a *Attempt) error {
 	a.ticket.Queued()
-	h := c.hooks.Queued
-	if h == nil {
-		err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead)
-		if err == nil {
-			a.ticket.BeginAt(mono.Now())
-		}
-		return err
-	}
-	told := false
-	defer c.giveUpUnless(ctx, a, &told)
 	began := mono.Now()
 	err := a.permit.Acquire(a.queue(bounded), c.bulkhead, c.outerBulkhead)
 	now := mono.Now()
 	if err == nil {
 		a.ticket.BeginAt(now)
 	}
-	if full, ok := errors.AsType[*bulkhead.FullError](err); !ok || full.Reason() != bulkhead.QueueFull {
-		h(ctx, Queued{Info: c.info, Took: now.Sub(began), Err: err})
+	h := c.hooks.Queued
+	if full, ok := errors.AsType[*bulkhead.FullError](err); h == nil || ok && full.Reason() == bulkhead.QueueFull {
+		return err // nobody asks, or nothing was waited for
 	}
+	told := false
+	defer c.giveUpUnless(ctx, a, &told)
+	h(ctx, Queued{Info: c.info, Took: now.Sub(began), Err: err})
 	told = true
 	return err
 }

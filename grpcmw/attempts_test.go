@@ -187,9 +187,9 @@ func TestD045_MetadataForbidsTheRepeat(t *testing.T) {
 		})
 	}
 	_, err := grpcmw.New(newKit(t, policy()), grpcmw.WithNoRetryMetadata("a b"))
-	require.EqualError(t, err, `grpcmw: WithNoRetryMetadata: "a b" is no metadata key`)
+	require.EqualError(t, err, `grpcmw: WithNoRetryMetadata = "a b": is no metadata key`)
 	_, err = grpcmw.New(newKit(t, policy()), grpcmw.WithAttemptHook(nil))
-	require.EqualError(t, err, "grpcmw: WithAttemptHook: the hook is nil")
+	require.EqualError(t, err, "grpcmw: WithAttemptHook: must not be nil")
 }
 
 // D044, R8: one kit behind another does not retry; and eight attempts are eight.

@@ -75,9 +75,14 @@ var _ grpc.ClientConnInterface = (*FailoverConn)(nil)
 //
 // The caller's metadata goes to every upstream, credentials in it too; gRPC's own
 // per-RPC credentials belong to their connection. The retry budget of the whole list
-// is that of its first upstream. WithTarget has no effect here.
+// is that of its first upstream. WithTarget is an error here: upstreams
+// have names of their own.
 func Failover(k *holdfast.Kit, upstreams []Upstream, opts ...Option) (*FailoverConn, error) {
-	i, err := New(k, opts...)
+	c, err := collect(opts, true)
+	if err != nil {
+		return nil, err
+	}
+	i, err := newInterceptors(k, c)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +111,7 @@ func Failover(k *holdfast.Kit, upstreams []Upstream, opts ...Option) (*FailoverC
 			return nil, err
 		}
 	}
-	f.list, err = k.Upstreams(protocol.Name, list...)
+	f.list, err = i.binding.Upstreams(list...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package grpcmw
 
 import (
-	"errors"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
@@ -20,26 +19,23 @@ type Interceptors struct {
 }
 
 // New returns the interceptors of a kit. It returns an error if the kit is nil,
-// an option is bad, or the kit's table holds a name that is no gRPC name, names
+// options are bad, or the kit's table holds a name that is no gRPC name, names
 // one method twice, or names a method that its registered service does not have;
-// the error names every bad entry.
+// the error names every bad option, or every bad entry.
 func New(k *holdfast.Kit, opts ...Option) (*Interceptors, error) {
-	i := &Interceptors{kit: k}
-	for _, opt := range opts {
-		if opt == nil {
-			return nil, errors.New("grpcmw: an option is nil")
-		}
-		if err := opt(&i.config); err != nil {
-			return nil, err
-		}
+	c, err := collect(opts, false)
+	if err != nil {
+		return nil, err
 	}
+	return newInterceptors(k, c)
+}
+
+func newInterceptors(k *holdfast.Kit, c config) (*Interceptors, error) {
 	binding, err := k.Bind(protocol)
 	if err != nil {
 		return nil, err
 	}
-	i.binding = binding
-	i.caches = newCaches(i.config.cacheScope)
-	return i, nil
+	return &Interceptors{kit: k, config: c, binding: binding, caches: newCaches(c.cacheScope)}, nil
 }
 
 // Unary returns the interceptor for unary RPCs.

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/internal/cachecontrol"
+	"github.com/holdfast-go/holdfast/internal/credential"
 )
 
 // keep is what a unary call has to do with its connection's copies of earlier
@@ -100,13 +101,7 @@ func (k *keep) find(ctx context.Context, info call.Info, req proto.Message, opti
 // hasCredentials reports whether the metadata says who asks.
 func (k *keep) hasCredentials(md metadata.MD) bool {
 	for key := range md {
-		key = withoutBin(key)
-		switch key {
-		case "authorization", "proxy-authorization", "cookie", "cookie2",
-			"api-key", "x-api-key", "x-auth-token", "x-csrf-token", "x-goog-api-key", "x-amz-security-token":
-			return true
-		}
-		if slices.Contains(k.secret, key) {
+		if key = withoutBin(key); credential.Is(key) || slices.Contains(k.secret, key) {
 			return true
 		}
 	}
@@ -193,12 +188,7 @@ func terms(header metadata.MD, policy fallback.Stale, age time.Duration) (e fall
 	if says.MaxAge.Set {
 		e.Fresh = says.MaxAge.Duration
 	}
-	if says.MustRevalidate {
-		e.Limit = min(e.Limit, e.Fresh)
-	}
-	if says.StaleIfError.Set {
-		e.Limit = min(e.Limit, e.Fresh+says.StaleIfError.Duration)
-	}
+	e.Limit = says.Limit(e.Fresh, e.Limit)
 	return e, e.Age < e.Limit
 }
 

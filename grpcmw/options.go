@@ -2,7 +2,6 @@ package grpcmw
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -10,10 +9,11 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 // Option changes what [New] makes.
-type Option func(*config) error
+type Option func(*config, *check.Faults)
 
 type config struct {
 	target  string
@@ -25,17 +25,33 @@ type config struct {
 	secret     []string // keys that say who asks, beside those that always do
 }
 
+// collect reads the options; failover says that they are for Failover.
+func collect(opts []Option, failover bool) (config, error) {
+	var c config
+	var faults check.Faults
+	for i, apply := range opts {
+		if apply == nil {
+			faults.Add(fmt.Sprintf("Option[%d]", i), nil, "is nil")
+			continue
+		}
+		apply(&c, &faults)
+	}
+	if c.target != "" && failover {
+		faults.Add("WithTarget", nil, "is not for Failover, whose upstreams have names of their own")
+	}
+	return c, faults.Err("grpcmw")
+}
+
 // WithTarget names the dependency. Without it the name is the target given to
 // grpc.NewClient, so that connections made with different targets have
 // breakers and bulkheads of their own; with it they share those of the name.
 // The name may not be empty.
 func WithTarget(name string) Option {
-	return func(c *config) error {
+	return func(c *config, faults *check.Faults) {
 		if name == "" {
-			return errors.New("grpcmw: WithTarget: the name is empty")
+			faults.Add("WithTarget", nil, "must not be empty")
 		}
 		c.target = name
-		return nil
 	}
 }
 
@@ -48,12 +64,11 @@ func WithTarget(name string) Option {
 //
 // The handler is called on that goroutine and must not panic. It may not be nil.
 func WithPanicHandler(handle func(method string, value any, stack []byte)) Option {
-	return func(c *config) error {
+	return func(c *config, faults *check.Faults) {
 		if handle == nil {
-			return errors.New("grpcmw: WithPanicHandler: the handler is nil")
+			faults.Add("WithPanicHandler", nil, "must not be nil")
 		}
 		c.onPanic = handle
-		return nil
 	}
 }
 
@@ -64,12 +79,11 @@ func WithPanicHandler(handle func(method string, value any, stack []byte)) Optio
 // Its error ends the call: nothing was sent. It is called for streams too, and for
 // the attempts of a hedged call on goroutines of their own. It may not be nil.
 func WithAttemptHook(prepare func(ctx context.Context, method string, attempt int, md metadata.MD) error) Option {
-	return func(c *config) error {
+	return func(c *config, faults *check.Faults) {
 		if prepare == nil {
-			return errors.New("grpcmw: WithAttemptHook: the hook is nil")
+			faults.Add("WithAttemptHook", nil, "must not be nil")
 		}
 		c.prepare = prepare
-		return nil
 	}
 }
 
@@ -77,12 +91,11 @@ func WithAttemptHook(prepare func(ctx context.Context, method string, attempt in
 // the server forbids a repeat of an answer that otherwise would be repeated,
 // whatever its value.
 func WithNoRetryMetadata(key string) Option {
-	return func(c *config) error {
+	return func(c *config, faults *check.Faults) {
 		if !isKey(key) {
-			return fmt.Errorf("grpcmw: WithNoRetryMetadata: %q is no metadata key", key)
+			faults.Add("WithNoRetryMetadata", fmt.Sprintf("%q", key), "is no metadata key")
 		}
 		c.finalBy = strings.ToLower(key)
-		return nil
 	}
 }
 
@@ -93,12 +106,11 @@ func WithNoRetryMetadata(key string) Option {
 // replies may share a scope: not those with different certificates or credentials.
 // The scope may not be empty.
 func WithCacheScope(scope string) Option {
-	return func(c *config) error {
+	return func(c *config, faults *check.Faults) {
 		if scope == "" {
-			return errors.New("grpcmw: WithCacheScope: the scope is empty")
+			faults.Add("WithCacheScope", nil, "must not be empty")
 		}
 		c.cacheScope = scope
-		return nil
 	}
 }
 
@@ -110,14 +122,13 @@ func WithCacheScope(scope string) Option {
 // here what else the server tells its callers apart by, such as a tenant's token or a
 // user's name. Each key counts with and without "-bin" at its end.
 func WithCredentialMetadata(keys ...string) Option {
-	return func(c *config) error {
+	return func(c *config, faults *check.Faults) {
 		for _, key := range keys {
 			if !isKey(key) {
-				return fmt.Errorf("grpcmw: WithCredentialMetadata: %q is no metadata key", key)
+				faults.Add("WithCredentialMetadata", fmt.Sprintf("%q", key), "is no metadata key")
 			}
 			c.secret = append(c.secret, withoutBin(strings.ToLower(key)))
 		}
-		return nil
 	}
 }
 

@@ -182,6 +182,7 @@ type latch struct {
 func (l *latch) lock() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.free.L = &l.mu
 	for l.held {
 		l.free.Wait()
 	}

@@ -101,7 +101,7 @@ func TestF3_NamedMetadataAreCredentials(t *testing.T) {
 	}
 	for _, bad := range []string{"", "a b", "x:y", "\u00e9"} {
 		_, err := grpcmw.New(newKit(t, policy()), grpcmw.WithCredentialMetadata("fine", bad))
-		require.EqualError(t, err, fmt.Sprintf("grpcmw: WithCredentialMetadata: %q is no metadata key", bad))
+		require.EqualError(t, err, fmt.Sprintf("grpcmw: WithCredentialMetadata = %q: is no metadata key", bad))
 	}
 }
 

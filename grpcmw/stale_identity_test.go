@@ -149,7 +149,7 @@ func TestF3_ACacheBelongsToItsConnection(t *testing.T) {
 		})
 	}
 	_, err := grpcmw.New(newKit(t, policy()), grpcmw.WithCacheScope(""))
-	require.EqualError(t, err, "grpcmw: WithCacheScope: the scope is empty")
+	require.EqualError(t, err, "grpcmw: WithCacheScope: must not be empty")
 }
 
 // A connection that nobody uses any more takes its cache along. It runs outside a

@@ -48,7 +48,6 @@ func (i *Interceptors) begin(ctx context.Context, desc *grpc.StreamDesc, way rep
 	begun = true
 	r.first.info = r.call.Info()
 	s := &stream{record: r, desc: desc, repeat: way}
-	s.changing.free.L, s.reading.free.L = &s.changing.mu, &s.reading.mu
 	r.enter()
 	returned := false
 	defer func() { r.leave(returned) }()

@@ -113,7 +113,7 @@ func (t *try) unwatched() {
 	t.record.mu.Lock()
 	defer t.record.mu.Unlock()
 	if !t.over {
-		t.attempt.Unwatched()
+		t.attempt.Unwatch()
 	}
 }
 

@@ -6,54 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/internal/check"
 )
-
-// WithFront sets the base URL that stands for all upstreams of [Failover] in the
-// requests' URLs, such as "http://llm" where none of them is to be named. A request
-// for the front's URL and more goes to an upstream's URL and the same more; any other
-// is an error, and is not sent. Without it the front is the first upstream's URL.
-//
-// A redirect to a place below the upstream that answers comes back as one to the same
-// place below the front, so that a client that follows it comes here again. Any other
-// redirect comes back with the place in full, and a client that follows it gets the
-// error, unless it uses another transport for such places.
-//
-// The caller's Host goes along only if it differs from the URL's.
-func WithFront(url string) Option {
-	return func(o *options, faults *check.Faults) {
-		if _, err := parsePlace(url); err != nil {
-			faults.Add("WithFront", nil, "%v", err)
-		}
-		o.front = url
-	}
-}
-
-// credentialHeaders are the fields that hold what must not reach somebody else.
-var credentialHeaders = []string{
-	"Authorization", "Proxy-Authorization", "Www-Authenticate", "Cookie", "Cookie2",
-	"Api-Key", "X-Api-Key", "X-Auth-Token", "X-Csrf-Token", "X-Goog-Api-Key", "X-Amz-Security-Token",
-}
-
-// WithCredentialHeaders adds header fields to those that [Failover] and the stale
-// answers of fallback.SharedByAll take for the caller's credentials: Authorization, Proxy-Authorization, Www-Authenticate, Cookie,
-// Cookie2, Api-Key, X-Api-Key, X-Auth-Token, X-Csrf-Token, X-Goog-Api-Key and
-// X-Amz-Security-Token. See Upstream.Credentials.
-func WithCredentialHeaders(names ...string) Option {
-	return func(o *options, faults *check.Faults) {
-		for _, name := range names {
-			o.secret = append(o.secret, headerName("WithCredentialHeaders", name, faults))
-		}
-	}
-}
-
-// credentials returns the fields that hold the caller's credentials.
-func (o *options) credentials() []string {
-	if len(o.secret) == 0 {
-		return credentialHeaders
-	}
-	return slices.Concat(credentialHeaders, o.secret)
-}
 
 // upstreamList returns the list, nil for a nil failover.
 func (f *failover) upstreamList() *holdfast.Upstreams {

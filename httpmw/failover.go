@@ -68,7 +68,7 @@ type Upstream struct {
 //
 // The retry budget of the whole list is that of its first upstream.
 func Failover(base http.RoundTripper, k *holdfast.Kit, upstreams []Upstream, opts ...Option) (*Transport, error) {
-	o, err := collect(opts)
+	o, err := collect(opts, true)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func Failover(base http.RoundTripper, k *holdfast.Kit, upstreams []Upstream, opt
 	if err != nil {
 		return nil, err
 	}
-	t.failover, err = newFailover(k, upstreams, o)
+	t.failover, err = newFailover(t.binding, upstreams, o)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ type upstream struct {
 	trusted   bool // with the caller's credentials
 }
 
-func newFailover(k *holdfast.Kit, upstreams []Upstream, o options) (*failover, error) {
+func newFailover(b *holdfast.Binding, upstreams []Upstream, o options) (*failover, error) {
 	var faults check.Faults
 	f := &failover{secret: o.credentials()}
 	list := make([]holdfast.Upstream, len(upstreams))
@@ -142,7 +142,7 @@ func newFailover(k *holdfast.Kit, upstreams []Upstream, o options) (*failover, e
 			}
 		}
 	}
-	f.list, err = k.Upstreams(protocol.Name, list...)
+	f.list, err = b.Upstreams(list...)
 	return f, err
 }
 

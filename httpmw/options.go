@@ -3,9 +3,11 @@ package httpmw
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/credential"
 )
 
 // DefaultBufferLimit is how much of a request body that has no GetBody is kept
@@ -30,18 +32,41 @@ type options struct {
 	cacheScope  string       // whose copies the stale answers are, "" for the transport's own
 }
 
-func collect(opts []Option) (options, error) {
+// collect reads the options; failover says that they are for Failover.
+func collect(opts []Option, failover bool) (options, error) {
 	o := options{bufferLimit: DefaultBufferLimit, asksOn: map[int]bool{
 		http.StatusTooEarly: true, http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true,
 	}}
 	var faults check.Faults
-	for _, apply := range opts {
-		if apply != nil {
-			apply(&o, &faults)
+	for i, apply := range opts {
+		if apply == nil {
+			faults.Add(fmt.Sprintf("Option[%d]", i), nil, "is nil")
+			continue
 		}
+		apply(&o, &faults)
+	}
+	if o.front != "" && !failover {
+		faults.Add("WithFront", nil, "is for Failover")
 	}
 	return o, faults.Err("httpmw")
 }
+
+// credentials returns the fields that hold the caller's credentials.
+func (o *options) credentials() []string {
+	if len(o.secret) == 0 {
+		return credentialHeaders
+	}
+	return slices.Concat(credentialHeaders, o.secret)
+}
+
+// credentialHeaders are the fields that hold what must not reach somebody else.
+var credentialHeaders = func() []string {
+	fields := append(credential.Fields(), "www-authenticate")
+	for i, name := range fields {
+		fields[i] = http.CanonicalHeaderKey(name)
+	}
+	return fields
+}()
 
 // WithBufferLimit sets how many bytes of a request body without GetBody are kept
 // while they are sent, so that the request can be repeated. A longer body gets
@@ -150,6 +175,54 @@ func WithPanicHandler(handle func(method string, value any, stack []byte)) Optio
 			faults.Add("WithPanicHandler", nil, "must not be nil")
 		}
 		o.onPanic = handle
+	}
+}
+
+// WithFront sets the base URL that stands for all upstreams of [Failover] in the
+// requests' URLs, such as "http://llm" where none of them is to be named. A request
+// for the front's URL and more goes to an upstream's URL and the same more; any other
+// is an error, and is not sent. Without it the front is the first upstream's URL.
+//
+// A redirect to a place below the upstream that answers comes back as one to the same
+// place below the front, so that a client that follows it comes here again. Any other
+// redirect comes back with the place in full, and a client that follows it gets the
+// error, unless it uses another transport for such places.
+//
+// The caller's Host goes along only if it differs from the URL's.
+func WithFront(url string) Option {
+	return func(o *options, faults *check.Faults) {
+		if _, err := parsePlace(url); err != nil {
+			faults.Add("WithFront", nil, "%v", err)
+		}
+		o.front = url
+	}
+}
+
+// WithCredentialHeaders adds header fields to those that [Failover] and the stale
+// answers of fallback.SharedByAll take for the caller's credentials: Authorization,
+// Proxy-Authorization, Www-Authenticate, Cookie, Cookie2, Api-Key, X-Api-Key,
+// X-Auth-Token, X-Csrf-Token, X-Goog-Api-Key and X-Amz-Security-Token. See
+// Upstream.Credentials.
+func WithCredentialHeaders(names ...string) Option {
+	return func(o *options, faults *check.Faults) {
+		for _, name := range names {
+			o.secret = append(o.secret, headerName("WithCredentialHeaders", name, faults))
+		}
+	}
+}
+
+// WithCacheScope lets the transport share its stale answers with all others of the
+// same scope and store: with those of other processes, or of this program before
+// it was started anew. Without it they are the transport's own. Only transports
+// that may see each other's answers may share a scope: not those with different
+// client certificates, or with base transports that sign for different users. The
+// scope may not be empty.
+func WithCacheScope(scope string) Option {
+	return func(o *options, faults *check.Faults) {
+		if scope == "" {
+			faults.Add("WithCacheScope", nil, "must not be empty")
+		}
+		o.cacheScope = scope
 	}
 }
 

@@ -132,8 +132,11 @@ func TestD064_StaleFirstThenComputed(t *testing.T) {
 
 // A static answer that could be none is an error of the fallback's.
 func TestAStaticAnswerOfNoStatus(t *testing.T) {
-	_, err := httpmw.StaticAnswer(99, nil, nil)(t.Context(), fallback.Failure{})
-	require.EqualError(t, err, "httpmw: StaticAnswer: status 99 is none of an answer, 200 to 599")
+	for _, status := range []int{-1, 0, 99, 101, 199, 600} {
+		require.PanicsWithValue(t, fmt.Sprintf("httpmw: StaticAnswer: status %d is none of an answer, 200 to 599", status), func() {
+			httpmw.StaticAnswer(status, nil, nil)
+		})
+	}
 }
 
 // A hedged read fills the cache as any other does.

@@ -40,13 +40,7 @@ func terms(resp *http.Response, s *fallback.Stale, shared bool, asked time.Durat
 	case len(resp.Header["Expires"]) > 0:
 		e.Fresh = expiry(resp.Header)
 	}
-	e.Limit = policy.MaxStale
-	if says.MustRevalidate {
-		e.Limit = min(e.Limit, e.Fresh)
-	}
-	if says.StaleIfError.Set {
-		e.Limit = min(e.Limit, e.Fresh+says.StaleIfError.Duration)
-	}
+	e.Limit = says.Limit(e.Fresh, policy.MaxStale)
 	return e, e.Age+asked < e.Limit
 }
 

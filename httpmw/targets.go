@@ -38,10 +38,10 @@ func (t *targets) of(u *url.URL) string {
 	if n, ok := byHost.Load(u.Host); ok {
 		return n.(*named).name
 	}
-	n := &named{u.Scheme, u.Host, target(u)}
+	n := &named{strings.Clone(u.Scheme), strings.Clone(u.Host), target(u)} // they may be pieces of a large URL
 	if t.known.Load() < maxTargets {
 		t.known.Add(1)
-		byHost.Store(u.Host, n)
+		byHost.Store(n.host, n)
 		t.latest.Store(n)
 	}
 	return n.name

@@ -1,7 +1,6 @@
 package httpmw
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/holdfast-go/holdfast"
@@ -28,12 +27,9 @@ type Transport struct {
 // names every entry of the kit's table that is no pattern in http.ServeMux's
 // syntax, and every bad option.
 func New(base http.RoundTripper, k *holdfast.Kit, opts ...Option) (*Transport, error) {
-	o, err := collect(opts)
+	o, err := collect(opts, false)
 	if err != nil {
 		return nil, err
-	}
-	if o.front != "" {
-		return nil, errors.New("httpmw: WithFront is for Failover")
 	}
 	return newTransport(base, k, o)
 }

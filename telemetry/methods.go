@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
 )
 
@@ -30,7 +31,7 @@ func (m *methodNames) of(method string) string {
 	defer m.mu.Unlock()
 	switch {
 	case m.own[method]:
-	case method == holdfast.OverflowName || len(m.own) >= m.most:
+	case method == breaker.OverflowKey || len(m.own) >= m.most:
 		return otherKey
 	default:
 		m.own[method] = true

@@ -78,7 +78,7 @@ func TestO1_TheDefaultsStayWithinTheLimitOfTheSDK(t *testing.T) {
 	require.Equal(t, truth, all.of("holdfast.calls").sum())
 	require.Equal(t, truth, all.of("holdfast.call.duration").sum())
 	require.NotZero(t, all.where("method=other").of("holdfast.calls").sum())
-	require.Empty(t, all.where("method="+holdfast.OverflowName))
+	require.Empty(t, all.where("method="+breaker.OverflowKey))
 }
 
 // O1: of more methods than have series of their own those that are called most have

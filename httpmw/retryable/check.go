@@ -47,8 +47,7 @@ func WithCheckRetry(check retryablehttp.CheckRetry) httpmw.Option {
 }
 
 func amend(check retryablehttp.CheckRetry, resp *http.Response, err error, res call.Result) call.Result {
-	again, _ := ask(check, resp, err, res)
-	switch {
+	switch again := ask(check, resp, err, res); {
 	case !again:
 		res.NoRetry = true
 	case res.Class == call.OK, res.Class == call.ClientFault:
@@ -57,17 +56,20 @@ func amend(check retryablehttp.CheckRetry, resp *http.Response, err error, res c
 	return res
 }
 
-// ask calls the function in the form in which go-retryablehttp does.
-func ask(check retryablehttp.CheckRetry, resp *http.Response, err error, res call.Result) (bool, error) {
+// ask calls the function in the form in which go-retryablehttp does, and returns what it
+// says of a repeat.
+func ask(check retryablehttp.CheckRetry, resp *http.Response, err error, res call.Result) (again bool) {
 	if err == nil {
 		ctx := context.Background()
 		if resp.Request != nil {
 			ctx = resp.Request.Context()
 		}
-		return check(ctx, resp, nil)
+		again, _ = check(ctx, resp, nil)
+		return again
 	}
 	if res.Err != nil {
 		err = res.Err // says who ended the attempt, where the wire's says "canceled"
 	}
-	return check(context.Background(), nil, &url.Error{Op: "attempt", Err: err})
+	again, _ = check(context.Background(), nil, &url.Error{Op: "attempt", Err: err})
+	return again
 }

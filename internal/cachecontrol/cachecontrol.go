@@ -24,6 +24,18 @@ type Directives struct {
 	StaleIfError Seconds
 }
 
+// Limit returns the age up to which an answer that was fresh for so long may be given
+// when the dependency does not answer, most at the longest.
+func (d Directives) Limit(fresh, most time.Duration) time.Duration {
+	if d.MustRevalidate {
+		most = min(most, fresh)
+	}
+	if d.StaleIfError.Set {
+		most = min(most, fresh+d.StaleIfError.Duration)
+	}
+	return most
+}
+
 // Seconds is the argument of a directive. A directive with an argument that is no
 // number of seconds counts as 0 seconds: it was meant to say something.
 type Seconds struct {

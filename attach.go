@@ -71,8 +71,11 @@ func joined(a, b Hooks) Hooks {
 
 // afterwards returns a function that calls a and then b, whatever a does.
 func afterwards[T any](a, b func(T)) func(T) {
-	if a == nil || b == nil {
-		return either(a, b)
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
 	}
 	return func(v T) {
 		defer b(v)
@@ -80,11 +83,12 @@ func afterwards[T any](a, b func(T)) func(T) {
 	}
 }
 
+// both is afterwards for hooks.
 func both[T any](a, b func(context.Context, T)) func(context.Context, T) {
-	if a == nil || b == nil {
-		if a == nil {
-			return b
-		}
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
 		return a
 	}
 	return func(ctx context.Context, v T) {
@@ -93,20 +97,13 @@ func both[T any](a, b func(context.Context, T)) func(context.Context, T) {
 	}
 }
 
-func either[T any](a, b func(T)) func(T) {
-	if a == nil {
-		return b
-	}
-	return a
-}
-
 // nested returns a hook that is b within a: it ends before a does. If b panics, a
 // is told of an end that is unsaid.
 func nested[T, E any](a, b func(context.Context, T) (context.Context, func(E)), unsaid E) func(context.Context, T) (context.Context, func(E)) {
-	if a == nil {
+	switch {
+	case a == nil:
 		return b
-	}
-	if b == nil {
+	case b == nil:
 		return a
 	}
 	return func(ctx context.Context, v T) (context.Context, func(E)) {

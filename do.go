@@ -19,9 +19,9 @@ import (
 // context for a limit to have an effect. Where the policy hedges, several fn may
 // run beside each other, each on a goroutine of its own; Do returns when all have
 // returned, so one that does not heed its context holds it up. An error of fn's
-// counts as ServerFault; one that matches context.DeadlineExceeded as TimedOut, context.Canceled as
-// Canceled, and a refusal of another kit's as Refused. Policy.Classify may say
-// otherwise.
+// counts as ServerFault; one that matches context.DeadlineExceeded as TimedOut,
+// context.Canceled as Canceled, and a refusal of another kit's as Refused.
+// Policy.Classify may say otherwise.
 //
 // The T of a fallback's answer must be the T of the call.
 func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Context) (T, error)) (T, error) {

@@ -10,6 +10,7 @@
 // http.RoundTripper, and [Do] runs anything else.
 //
 // Users need [Config], [Policy], [New], [Do], [Override] and what a Kit does.
-// Attempt, Binding, Call, Lane, Method and Terms are for adapters, which hand a
-// protocol's calls to a kit.
+// Attempt, Binding, Call, Lane, Method, Room, Table, Terms, Trial, Upstream and
+// Upstreams, the functions Check and Sending and the method Kit.Bind are for adapters,
+// which hand a protocol's calls to a kit.
 package holdfast

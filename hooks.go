@@ -19,8 +19,10 @@ type Hooks struct {
 	// Call is called when a call begins; the context that it returns, if not nil,
 	// takes the place of the one given, from which it must come. The function that
 	// it returns, if not nil, is called once when all of the call is over: it has
-	// returned, and its last response body or stream has ended; maybe on another
-	// goroutine, and in a call that is never read to its end when the context ends.
+	// returned, and each of its attempts has ended, the last response body or stream
+	// included; maybe on another goroutine, and in a call that is never read to its end
+	// when the context ends. An HTTP attempt whose status says that it failed has ended
+	// with its headers, whatever becomes of its body.
 	Call func(context.Context, call.Info) (context.Context, func(CallEnd))
 
 	// Attempt is called before each attempt is sent, hedges included, and before
@@ -28,7 +30,8 @@ type Hooks struct {
 	// called on the goroutine that makes the attempt. The context that it returns,
 	// if not nil, is what the attempt is made with, and must come from the one
 	// given. The function that it returns, if not nil, is called once at the end
-	// of the attempt, its body or stream included; maybe on another goroutine.
+	// of the attempt, maybe on another goroutine: with that of its stream or of its
+	// response body, but with its headers if the status says that the attempt failed.
 	Attempt func(context.Context, call.Attempt) (context.Context, func(call.Result))
 
 	// Returned is called when a call has returned to its caller: in HTTP with the
@@ -45,9 +48,10 @@ type Hooks struct {
 	Retry func(context.Context, Retry)
 
 	// Failover is called once for each attempt that was admitted at another upstream
-	// than the one that the call turned to before, be it that this one failed or that
-	// it was passed over. Retry is called for such an attempt only if it is also the
-	// first of a further round.
+	// than the one that the call turned to before in the same round, be it that this
+	// one failed or that it was passed over. The first upstream that a further round
+	// turns to is no hop, wherever the round before has ended; Retry tells of the
+	// round, with the first attempt in it that is admitted.
 	Failover func(context.Context, Failover)
 
 	// Refused is called when the kit itself turns a call away, or a repeat of one

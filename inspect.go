@@ -50,7 +50,8 @@ func each[V any](registries []*keyed.Registry[V]) iter.Seq2[string, V] {
 
 // Evicted returns how many breakers were dropped to make room for others, or by an
 // update, and their totals, so that the sum over [Kit.Breakers] and these never
-// falls. It does where evictions is the same before and after.
+// falls. A breaker may be dropped while the others are read: ask before and after, and
+// if evictions has not changed the sum is exact.
 func (k *Kit) Evicted() (evictions uint64, t breaker.Totals) {
 	for _, l := range k.now.Load().levels {
 		if l.breakers != nil {

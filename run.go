@@ -12,8 +12,8 @@ import (
 //	Fallback( Retry( CircuitBreaker( Timeout( Bulkhead( attempt ) ) ) ) )
 //
 // where an attempt ends when its function returns. It returns the fallback's
-// answer, if one was given, or the call's error. With several upstreams Retry( repeats
-// rounds of Failover( : see [Terms]. In a call that may be hedged
+// answer, if one was given, or the call's error. With several upstreams what is
+// repeated is a walk along them: see [Terms]. In a call that may be hedged
 // [Call.RunHedged] lets attempts race in the place of one.
 //
 // attempt makes the n-th attempt, and says by [Call.End] how it has ended: one that

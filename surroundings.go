@@ -32,8 +32,8 @@ var (
 
 // WithResource returns a context whose calls are for a part of their target, such
 // as one of the models behind a channel. Breakers and bulkheads with the scope
-// TwoLevel keep such a part apart from the others. It goes before the Resource of
-// call.Info.
+// TwoLevel keep such a part apart from the others. It takes precedence over the
+// Resource of call.Info.
 func WithResource(ctx context.Context, resource string) context.Context {
 	s := *surroundingsOf(ctx)
 	s.resource = resource

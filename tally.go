@@ -91,8 +91,8 @@ func (t *Tally) Fallbacks() uint64 { return t.fallbacks.Load() }
 type tallies = keyed.Registry[*Tally]
 
 // Count makes the kit count its calls from now on, for [Kit.Tallies]. Before it is
-// called nothing is counted, and nothing is paid for it: some 20 ns for each call, of
-// which one atomic addition is 8. To call it again does nothing.
+// called nothing is counted, and nothing is paid for it; then each call pays for an
+// atomic addition or two. To call it again does nothing.
 func (k *Kit) Count() {
 	k.counting.CompareAndSwap(nil, keyed.New(keyed.Options[*Tally]{
 		Max:  MaxTallies,

@@ -29,10 +29,11 @@ import "reflect"
 // A layer that is switched off, or set by another entry, leaves its state behind,
 // ForceOpen included: put back, it starts closed.
 //
-// Name and Shared cannot change; empty and nil stand for the present ones. Hooks without any function
-// leave those of the kit; others take their place whole, for calls that begin then.
-// What [Kit.Attach] has added stays, and what [Kit.Count] counts goes on.
-// Everything else that c leaves out is left out, as for [New]: c is no patch.
+// Name and Shared cannot change; empty and nil stand for the present ones. Hooks
+// without any function leave those of the kit; others take their place whole, for
+// calls that begin then. What [Kit.Attach] has added stays, and what [Kit.Count]
+// counts goes on. Everything else that c leaves out is left out, as for [New]: c is
+// no patch.
 //
 // Update may be called at any time and from any goroutine, from a hook too. Of
 // several at once one comes last, whole.

@@ -17,7 +17,7 @@
 // # What is repeated
 //
 // GET, HEAD, OPTIONS and TRACE are reads, PUT and DELETE are idempotent, POST and
-// PATCH are neither (RFC 9110, section 9.2). An Idempotency-Key header makes any
+// PATCH are neither (RFC 9110, section 9.2). An Idempotency-Key header that is not empty makes any
 // request repeatable, as it does for net/http; so does the Safety of a pattern
 // that names the method. Any request may be repeated of which provably nothing
 // was sent.
@@ -46,8 +46,10 @@
 // # What a limit bounds
 //
 // Total and Attempt run to the response headers. FirstMessage runs to the first
-// byte of the body; if it is set, RoundTrip returns when that byte is there. The
-// rest of the body is bounded by the request's context alone.
+// byte of the body; if it is set, RoundTrip returns when that byte is there. Idle
+// bounds each Read of the rest, in the standard policy that of a body whose length
+// is known; how long all of it takes is bounded by the request's context alone. The
+// connection of an upgrade (101) has no limit.
 //
 // # What an attempt holds, and until when
 //

@@ -140,7 +140,8 @@ func (l *lane) classify(x *exchange, err error, scheme string, trace *sendTrace,
 	switch {
 	case err != nil && isCanceled(x.req):
 		*res = call.Result{Class: call.Canceled, Err: err}
-	case err != nil && failedReading(l.body) && l.ctx.Err() == nil: // else it may have failed for its caller's leaving
+	case err != nil && failedReading(l.body) && l.ctx.Err() == nil:
+		// Were the caller gone, the body might have failed for that.
 		*res = call.Result{Class: call.Permanent, Err: err}
 	case err != nil && trace.gaveUp():
 		*res = call.Result{Class: call.Unavailable, Err: errSentAway}
@@ -186,9 +187,9 @@ func isCanceled(req *http.Request) bool {
 	}
 }
 
-// prepare makes ready for a repeat while the back-off runs, or for another upstream: the failed answer
-// gives back what it holds, and the body is rewound. Neither may take the call
-// beyond its time.
+// prepare makes ready for a repeat while the back-off runs, or for another upstream:
+// the failed answer gives back what it holds, and the body is rewound. Neither may
+// take the call beyond its time.
 func (x *exchange) prepare(ctx context.Context) error {
 	switch {
 	case x.answer.resp == nil:

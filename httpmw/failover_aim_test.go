@@ -279,7 +279,7 @@ func TestBadUpstreamsAreRefused(t *testing.T) {
 	_, err = httpmw.Failover(nil, nil, good)
 	require.ErrorContains(t, err, "the kit is nil")
 	_, err = httpmw.New(nil, k, httpmw.WithFront("http://llm"))
-	require.EqualError(t, err, "httpmw: WithFront is for Failover")
+	require.EqualError(t, err, "httpmw: WithFront: is for Failover")
 	require.Empty(t, httpmw.AnsweredBy(nil))
 
 	_, err = httpmw.Failover(nil, k, good)

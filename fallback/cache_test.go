@@ -249,7 +249,7 @@ func FuzzEntry(f *testing.F) {
 
 // written returns what a cache makes of an answer.
 func written(f *testing.F, c *fallback.Cache, policy *fallback.Stale, s *store, k fallback.Key) []byte {
-	c.Put(context.Background(), policy, k, fallback.Entry{Limit: time.Minute, Payload: []byte("payload")})
+	c.Put(context.Background(), policy, k, fallback.Entry{Limit: time.Minute, Payload: []byte("payload")}, c.Stamp())
 	for {
 		s.mu.Lock()
 		value := s.values[k.String()]

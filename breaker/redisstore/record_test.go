@@ -27,6 +27,7 @@ func FuzzRecord(f *testing.F) {
 		"1 7 6 1 9223372036854776 1 1 1 0 0 w - 0 0 0 - 1 -",                                  // and longer
 		"2 7 6 0 0 0 0 0 0 0 - - 0 0 0 - 1 -", "x", "", "1 7", "1 7 6 0 0 0 0 0 0 0 - - 0 0 0 - 1 - more", "1 -7 6 0 0 0 0 0 0 0 - - 0 0 0 - 1 -",
 		"1 7 6 0 0 0 0 0 0 0 %zz - 0 0 0 - 1 -", "1 7 6 2 0 0 0 999 0 0 %2D %00 0 0 2 - 1 -",
+		"1 0 0 01 0 0 0 0 0 0 0 0 0 0 0 0 0 0", // a number with a nought before it
 	} {
 		f.Add(line, uint64(3), int64(2_000_000))
 	}
@@ -45,7 +46,7 @@ func FuzzRecord(f *testing.F) {
 		require.Len(t, words, 18)
 		require.Equal(t, "key", rec.Key)
 		require.Equal(t, epoch, rec.Mark.Epoch)
-		require.Equal(t, words[3] == "1", rec.Open)
+		require.Equal(t, strings.TrimLeft(words[3], "0") == "1", rec.Open)
 		if rec.Open {
 			opened, cooldown := whole(t, words[4]), big.NewInt(int64(rec.Cooldown))
 			over := new(big.Int).Sub(big.NewInt(int64(now)), opened)

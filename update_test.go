@@ -462,6 +462,7 @@ func TestB12_UpdatesAndHooks(t *testing.T) {
 		var told []string
 		p := quick()
 		config := func(attempt time.Duration) holdfast.Config {
+			p := p // hooks on several goroutines ask for one
 			p.Timeout = &timeout.Limits{Attempt: attempt}
 			return holdfast.Config{Default: p, Methods: map[string]holdfast.Policy{"own": {Breaker: p.Breaker}}}
 		}

@@ -81,13 +81,6 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 	ended = true
 }
 
-// set is *to = *from for a result that was returned just now: to read a word back
-// before its bytes are written, as a copy of the whole does, stalls the processor.
-func set(to, from *call.Result) {
-	to.Class, to.Err, to.Code, to.RetryAfter = from.Class, from.Err, from.Code, from.RetryAfter
-	to.Exact, to.NotSent, to.NoRetry, to.Retry = from.Exact, from.NotSent, from.NoRetry, from.Retry
-}
-
 // open admits one attempt: CircuitBreaker( Timeout( Bulkhead( , in this order.
 // With held the attempt outlives the function that makes it, as a response body
 // or a stream does: its limit ends with [Attempt.Opened] then. If the attempt is

@@ -82,7 +82,6 @@ const (
 	kept = "kept-" // it is the same for all who have it, and its answer may be a stale one
 )
 
-func (o order) once() bool { return strings.HasPrefix(o.id, once) }
 func (o order) kept() bool { return strings.HasPrefix(o.id, kept) }
 
 // ownKey is the idempotency key that a client gives an order itself, if it does.

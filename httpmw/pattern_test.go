@@ -26,6 +26,8 @@ func TestC1_KeysThatAreNoPatternsAreRefused(t *testing.T) {
 		"no path":           {[]string{"GET"}, `Methods["GET"]: is no pattern: it has no path; write "GET /items/{id}", "api.example.com/" or "/"`},
 		"empty":             {[]string{""}, `Methods[""]: is no pattern`},
 		"a port":            {[]string{"api.example.com:8080/"}, `Methods["api.example.com:8080/"]: a port in a pattern never matches: write the host alone`},
+		"an empty segment":  {[]string{"/a//b", "//"}, `the path never matches: write it clean, as /a/b`},
+		"a dot":             {[]string{"CONNECT /a/./b/"}, `the path never matches: write it clean, as /a/b/`},
 		"a scheme":          {[]string{"http://api.example.com/"}, `a pattern has no scheme: begin with the host`},
 		"a user":            {[]string{"user@api.example.com/"}, `the host never matches`},
 		"any host":          {[]string{"*/x"}, `the host never matches`},

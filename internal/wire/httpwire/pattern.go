@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 )
 
@@ -50,6 +51,15 @@ func Parse(s string) (Pattern, error) {
 		return Pattern{}, errors.New("the host never matches: it is compared as it stands, without user or wildcard")
 	case strings.ContainsAny(p.Path, "?#"):
 		return Pattern{}, errors.New("a query or fragment never matches: write the path alone")
+	}
+	clean := path.Clean(p.Path)
+	if clean != "/" && strings.HasSuffix(p.Path, "/") {
+		clean += "/"
+	}
+	if clean != p.Path {
+		// A request's path is cleaned before it is matched; and ServeMux itself takes an
+		// empty segment of a pattern for one that stands for any.
+		return Pattern{}, fmt.Errorf("the path never matches: write it clean, as %s", clean)
 	}
 	return p, Registers(http.NewServeMux(), p)
 }

@@ -39,18 +39,26 @@ func printTable(out io.Writer, outcomes []*outcome) {
 		"it was written on; the column here has what they come to on this one, by primitives measured in the same passes.")
 }
 
-// printLines writes what there is to say of each outcome, if there is anything.
+// printLines writes what there is to say of the outcomes, if there is anything: each
+// text once, with the rows it is of.
 func printLines(out io.Writer, heading string, outcomes []*outcome, of func(*outcome) string) {
+	var texts []string
+	rows := map[string][]string{}
 	for _, o := range outcomes {
 		text := of(o)
 		if text == "" {
 			continue
 		}
-		if heading != "" {
-			fmt.Fprintln(out, heading)
-			heading = ""
+		if rows[text] == nil {
+			texts = append(texts, text)
 		}
-		fmt.Fprintf(out, "- %s: %s\n", o.Row, text)
+		rows[text] = append(rows[text], o.Row)
+	}
+	if len(texts) > 0 {
+		fmt.Fprintln(out, heading)
+	}
+	for _, text := range texts {
+		fmt.Fprintf(out, "- %s:\n  %s.\n", strings.Join(rows[text], "; "), text)
 	}
 }
 

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -85,6 +86,20 @@ func (l *ledger) claimUnsent(kind string, o order, who string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unsent[o.id] = fmt.Sprintf("%s %s: %s", kind, o, who)
+}
+
+// found returns the faults so far, and times how often something has happened: a
+// fleet's last refresh may still tell of its store while the test reads.
+func (l *ledger) found() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.faults)
+}
+
+func (l *ledger) times(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.happened[what]
 }
 
 // repeated returns what arrived although it should not have, or again.

@@ -55,13 +55,13 @@ func TestSoak(t *testing.T) {
 		}
 		return len(amiss) == 0
 	})
-	for _, of := range [][]string{l.faults, l.repeated(), amiss} {
+	for _, of := range [][]string{l.found(), l.repeated(), amiss} {
 		for _, text := range of {
 			t.Error(text)
 		}
 	}
 	for _, what := range mustHappen {
-		if l.happened[what] == 0 && *soakFor >= 20*time.Second {
+		if l.times(what) == 0 && *soakFor >= 20*time.Second {
 			t.Errorf("there were no %s", what)
 		}
 	}
@@ -69,6 +69,8 @@ func TestSoak(t *testing.T) {
 		stacks := make([]byte, 1<<20)
 		t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, counts := range []map[string]int{l.happened, l.outcomes} {
 		for _, what := range slices.Sorted(maps.Keys(counts)) {
 			t.Logf("%7d  %s", counts[what], what)

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
@@ -29,14 +30,14 @@ type Attempt struct {
 	limit  string // which one
 	whole  time.Duration
 	until  mono.Instant
-	own    *timeout.Own
+	own    *deadline.Own
 	hasty  bool        // a probe for which the call has less time than a probe gets
 	booked atomic.Bool // in any case; it stands here to save room
 	ending bool        // it is being booked by the one who has it alone
 
 	// Where the attempt outlives the function, its context has the limits: on the
 	// first part and on each wait of the rest. Nil if there are none.
-	held *timeout.Held
+	held *deadline.Held
 
 	bucket *retry.Bucket
 	tally  *Tally // of its method; nil if nobody counts
@@ -91,7 +92,7 @@ func (c *Call) hold(ctx context.Context, a *Attempt, now mono.Instant) context.C
 		return ctx
 	}
 	if a.held == nil {
-		a.held = new(timeout.Held)
+		a.held = new(deadline.Held)
 	}
 	a.held.Begin(ctx, now, bound, first)
 	return a.held
@@ -189,7 +190,7 @@ func (a *Attempt) AwaitsFirst() bool { return a.held.AwaitsFirst() }
 // Limits returns the context that the limits of an attempt are in that outlives the
 // function that makes it; nil if that is the caller's own. To release it cancels the
 // attempt, and leaves it its permit.
-func (a *Attempt) Limits() *timeout.Held { return a.held }
+func (a *Attempt) Limits() *deadline.Held { return a.held }
 
 // ReleasePermit gives back the permit alone, while the context lives on. It may
 // be called again.

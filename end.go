@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
-	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // Result returns the result of the call: of its last attempt that reached the
@@ -51,9 +51,9 @@ func callerDone(ctx context.Context) bool {
 // callerEnd is the result of a call whose caller's context is done.
 func callerEnd(ctx context.Context) call.Result {
 	if ctx.Err() == context.Canceled { // whatever its cause
-		return call.Result{Class: call.Canceled, Err: timeout.Caller(ctx)}
+		return call.Result{Class: call.Canceled, Err: deadline.Caller(ctx)}
 	}
-	err := timeout.Caller(ctx)
+	err := deadline.Caller(ctx)
 	if err == nil {
 		err = context.DeadlineExceeded // passed, though its timer has yet to run
 	}

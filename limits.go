@@ -3,9 +3,9 @@ package holdfast
 import (
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
-	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // left returns how long the call may go on, retry.NoLimit if nothing bounds it.
@@ -36,7 +36,7 @@ func (c *Call) callersLeft(now mono.Instant) time.Duration {
 }
 
 // bound returns the nearest limit of an attempt that begins at now.
-func (c *Call) bound(a *Attempt, now mono.Instant) timeout.Bound {
+func (c *Call) bound(a *Attempt, now mono.Instant) deadline.Bound {
 	b := c.total(now)
 	if !a.probe {
 		return b.Nearer("Attempt", c.limits.Attempt)
@@ -54,21 +54,21 @@ func (c *Call) bound(a *Attempt, now mono.Instant) timeout.Bound {
 }
 
 // total returns what is left of Total at now.
-func (c *Call) total(now mono.Instant) timeout.Bound {
+func (c *Call) total(now mono.Instant) deadline.Bound {
 	if c.limits.Total <= 0 {
-		return timeout.Bound{}
+		return deadline.Bound{}
 	}
 	// It is at least a nanosecond: Next saw to it.
-	return timeout.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.totalLeft(now), 1)}
+	return deadline.Bound{Limit: "Total", Whole: c.limits.Total, Left: max(c.totalLeft(now), 1)}
 }
 
 // firstMessage returns the limit on the first message of an attempt that begins
 // at now.
-func (c *Call) firstMessage(now mono.Instant) timeout.Bound {
+func (c *Call) firstMessage(now mono.Instant) deadline.Bound {
 	if c.limits.FirstMessage <= 0 {
-		return timeout.Bound{}
+		return deadline.Bound{}
 	}
-	var b timeout.Bound
+	var b deadline.Bound
 	if c.stream {
 		b = c.total(now)
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/timeout"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
 // sent is what is known about whether an attempt's request was written.
@@ -26,7 +26,7 @@ const (
 // each new connection is taken from it again.
 type sendTrace struct {
 	hooks  httptrace.ClientTrace
-	limits *timeout.Held // the attempt's context
+	limits *deadline.Held // the attempt's context
 
 	connecting, connected, over atomic.Bool
 	made                        atomic.Int32 // connections for this request

@@ -63,23 +63,6 @@ type CallerError struct {
 	Cause error // context.Cause of the caller's context
 }
 
-// Caller returns the error of the caller's context, nil while it is alive. It
-// is the one way to tell who ended an attempt: an error from the wire does not
-// say, since HTTP/1.1, HTTP/2 and gRPC report a cancelled context differently.
-//
-// The error matches ctx.Err() and context.Cause(ctx). It is an [ErrExceeded]
-// only if the caller's cause is one: a limit of a kit further out.
-func Caller(ctx context.Context) error {
-	err := ctx.Err()
-	if err == nil {
-		return nil
-	}
-	if cause := context.Cause(ctx); cause != err {
-		return &CallerError{err, cause}
-	}
-	return err
-}
-
 // Error returns the cause's text after that of the context's error.
 func (e *CallerError) Error() string { return e.Err.Error() + ": " + e.Cause.Error() }
 

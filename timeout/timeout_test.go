@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
@@ -71,67 +68,4 @@ func TestT2_ALimitIsATimeout(t *testing.T) {
 	require.ErrorIs(t, floor, timeout.ErrFloor)
 	require.NotErrorIs(t, floor, timeout.ErrExceeded)
 	require.EqualError(t, floor, "timeout: 1ms left to begin an attempt, Floor is 1s")
-}
-
-// T2: the caller's own end is told from the limit, and its cause is kept (D052).
-func TestT2_TheCallersEndKeepsItsCause(t *testing.T) {
-	cause := errors.New("the page was closed")
-	plain, cancel := context.WithCancel(t.Context())
-	require.NoError(t, timeout.Caller(plain))
-	cancel()
-	require.Equal(t, context.Canceled, timeout.Caller(plain))
-
-	caused, cancelCause := context.WithCancelCause(t.Context())
-	cancelCause(cause)
-	err := timeout.Caller(caused)
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorIs(t, err, cause)
-	require.NotErrorIs(t, err, timeout.ErrExceeded)
-	require.EqualError(t, err, "context canceled: the page was closed")
-
-	synctest.Test(t, func(t *testing.T) {
-		late, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		<-late.Done()
-		err := timeout.Caller(late)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, timeout.ErrExceeded)
-	})
-}
-
-// T1: the limit is a real deadline, and the caller's context itself where its own
-// deadline is not later.
-func TestT1_ABoundIsADeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		bound := timeout.Bound{}.Nearer("Attempt", 2*time.Second)
-
-		ctx, own := bound.Context(t.Context(), mono.Now(), math.MaxInt64)
-		require.NotNil(t, own)
-		deadline, ok := ctx.Deadline()
-		require.True(t, ok)
-		require.Equal(t, 2*time.Second, time.Until(deadline))
-		own.Release()
-		require.Error(t, ctx.Err(), "released when the attempt ends")
-
-		sooner, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		ctx, own = bound.Context(sooner, mono.Now(), time.Second)
-		require.Nil(t, own)
-		require.Equal(t, sooner, ctx)
-		own.Release()
-		require.NoError(t, sooner.Err())
-
-		ctx, own = timeout.Bound{}.Context(t.Context(), mono.Now(), math.MaxInt64)
-		require.Nil(t, own, "0 is no limit (D054)")
-		require.Equal(t, t.Context(), ctx)
-	})
-}
-
-func TestTheNearestBoundHolds(t *testing.T) {
-	total := timeout.Bound{Limit: "Total", Whole: time.Minute, Left: time.Second}
-	require.Equal(t, "Total", total.Nearer("Attempt", 2*time.Second).Limit)
-	require.Equal(t, "Total", total.Nearer("Attempt", 0).Limit)
-	near := total.Nearer("Attempt", time.Millisecond)
-	require.Equal(t, timeout.Bound{Limit: "Attempt", Whole: time.Millisecond, Left: time.Millisecond}, near)
-	require.EqualError(t, total.Error(), "timeout: Total limit of 1m0s exceeded")
 }

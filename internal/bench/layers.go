@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	holdcall "github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
@@ -190,7 +191,7 @@ func limitRows() []row {
 			if sooner {
 				in = callerSooner
 			}
-			b, ctx := timeout.Bound{Limit: "Attempt", Whole: in.limit, Left: in.limit}, in.ctx()
+			b, ctx := deadline.Bound{Limit: "Attempt", Whole: in.limit, Left: in.limit}, in.ctx()
 			return again(func(n int) {
 				for range n {
 					now, callers := mono.Now(), retry.NoLimit

@@ -12,7 +12,7 @@ const (
 	ground      layer = iota // the vocabulary; imports nothing of ours
 	tools                    // internal helpers
 	parts                    // breaker, retry, ...: none knows another
-	answers                  // what follows from a breaker: a fallback, another instance
+	answers                  // what builds on a part: a fallback, another instance, the contexts of limits
 	kit                      // the root package
 	adapters                 // the wires and what else is attached to a kit
 	users                    // examples
@@ -23,7 +23,7 @@ var layerNames = map[layer]string{
 	ground:      "the vocabulary",
 	tools:       "an internal helper",
 	parts:       "a part",
-	answers:     "the fallback",
+	answers:     "what builds on a part",
 	kit:         "the kit",
 	adapters:    "an adapter",
 	users:       "an example",
@@ -47,6 +47,7 @@ var layers = map[string]layer{
 	"timeout":             parts,
 	"bulkhead":            parts,
 	"fallback":            answers,
+	"internal/deadline":   answers,
 	"outlier":             answers,
 	"":                    kit,
 	"grpcmw":              adapters,

@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
-	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // request is one A, or one B, from its arrival to its end.
@@ -46,7 +46,7 @@ type attempt struct {
 	ticket breaker.Pair
 	permit bulkhead.Pair
 	turn   bulkhead.Turn
-	bound  timeout.Bound
+	bound  deadline.Bound
 	until  time.Duration // when bound ends, if there is one
 	hasty  bool
 	leave  time.Duration // when it gives its turn up
@@ -100,10 +100,10 @@ func (q *request) try() {
 }
 
 // bound returns the nearest limit of an attempt that begins now.
-func (q *request) bound() (b timeout.Bound) {
+func (q *request) bound() (b deadline.Bound) {
 	l := &q.kit.limits
 	if l.Total > 0 {
-		b = timeout.Bound{Limit: "Total", Whole: l.Total, Left: max(q.end.Sub(q.now), 1)}
+		b = deadline.Bound{Limit: "Total", Whole: l.Total, Left: max(q.end.Sub(q.now), 1)}
 	}
 	if !q.attempt.ticket.Probe() {
 		return b.Nearer("Attempt", l.Attempt)

@@ -1,4 +1,4 @@
-package timeout
+package deadline
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // Held is the context of an attempt that outlives the function that makes it, as a
 // response body or a stream does. Its deadline is the caller's. It is cancelled,
-// with an [*Error] as the cause, when one of its limits passes: on opening, on the
+// with an [*timeout.Error] as the cause, when one of its limits passes: on opening, on the
 // first message, and on each wait for the next piece.
 //
 // As [Own] it costs little to whoever only passes it on: a timer, one for all
@@ -68,7 +69,7 @@ func (h *Held) Begin(caller context.Context, now mono.Instant, opening, first Bo
 // Opened ends the limit on opening. It returns nil if that was in time, and else
 // the error: the context is cancelled then, or is about to be, whatever the wire has
 // just returned. A later call gives the same answer.
-func (h *Held) Opened() *Error {
+func (h *Held) Opened() *timeout.Error {
 	if h == nil {
 		return nil
 	}
@@ -79,7 +80,7 @@ func (h *Held) Opened() *Error {
 }
 
 // OpenedAt is Opened for a caller that has read the clock.
-func (h *Held) OpenedAt(now mono.Instant) *Error {
+func (h *Held) OpenedAt(now mono.Instant) *timeout.Error {
 	if h == nil {
 		return nil
 	}
@@ -87,7 +88,7 @@ func (h *Held) OpenedAt(now mono.Instant) *Error {
 }
 
 // Delivered ends the limit on the first message, as Opened does for opening.
-func (h *Held) Delivered() *Error {
+func (h *Held) Delivered() *timeout.Error {
 	if !h.AwaitsFirst() {
 		return nil
 	}
@@ -97,7 +98,7 @@ func (h *Held) Delivered() *Error {
 // AwaitsFirst reports whether there is a limit on the first message.
 func (h *Held) AwaitsFirst() bool { return h != nil && h.first != nil }
 
-func (h *Held) stop(p *part, end uint32, now mono.Instant) *Error {
+func (h *Held) stop(p *part, end uint32, now mono.Instant) *timeout.Error {
 	if p.pass(now) {
 		h.end(end)
 	}
@@ -132,7 +133,7 @@ func (h *Held) BeginWait() {
 }
 
 // EndWait ends a wait. It returns the error of the limit if that has passed.
-func (h *Held) EndWait() *Error {
+func (h *Held) EndWait() *timeout.Error {
 	if h == nil {
 		return nil
 	}
@@ -144,7 +145,7 @@ func (h *Held) EndWait() *Error {
 }
 
 // idled returns the error of the limit on waits if it has passed.
-func (h *Held) idled() *Error {
+func (h *Held) idled() *timeout.Error {
 	if h.waits.Load() != idlePassed {
 		return nil
 	}
@@ -153,7 +154,7 @@ func (h *Held) idled() *Error {
 
 // Passed returns the error of the limit that has passed, if one has, and ends those
 // on opening and on the first message.
-func (h *Held) Passed() *Error {
+func (h *Held) Passed() *timeout.Error {
 	if h == nil {
 		return nil
 	}

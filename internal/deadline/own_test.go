@@ -1,4 +1,4 @@
-package timeout_test
+package deadline_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/mono"
-	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // Whatever is done with it and in whatever order, an attempt's own context shows
@@ -24,7 +24,7 @@ func TestT1_OwnIsAStandardContext(t *testing.T) {
 			left := time.Duration(rapid.IntRange(1, 5).Draw(t, "left")) * time.Second
 			standard, release := context.WithTimeout(caller, left)
 			defer release()
-			ctx, own := timeout.Bound{Limit: "Attempt", Whole: left, Left: left}.Context(caller, mono.Now(), math.MaxInt64)
+			ctx, own := deadline.Bound{Limit: "Attempt", Whole: left, Left: left}.Context(caller, mono.Now(), math.MaxInt64)
 			defer own.Release()
 			newTwins(cancel, ctx, standard).play(t, map[string]func(*rapid.T){
 				"deadline": func(t *rapid.T) {
@@ -45,7 +45,7 @@ func TestT1_OwnIsAStandardContext(t *testing.T) {
 // It costs one allocation to whoever only passes it on, and no goroutine to who
 // waits for it.
 func TestOwnCostsLittle(t *testing.T) {
-	bound := timeout.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}
+	bound := deadline.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}
 	require.Equal(t, 1.0, testing.AllocsPerRun(100, func() {
 		ctx, own := bound.Context(context.Background(), mono.Now(), math.MaxInt64)
 		_, _ = ctx.Err(), ctx.Value(keyType{})
@@ -67,7 +67,7 @@ func TestOwnCostsLittle(t *testing.T) {
 func TestOwnUnderContention(t *testing.T) {
 	for range 500 {
 		caller, cancel := context.WithCancel(context.Background())
-		ctx, own := timeout.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}.Context(caller, mono.Now(), math.MaxInt64)
+		ctx, own := deadline.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}.Context(caller, mono.Now(), math.MaxInt64)
 		contend(t, ctx, cancel, own.Release)
 	}
 }

@@ -1,4 +1,4 @@
-package timeout_test
+package deadline_test
 
 import (
 	"context"

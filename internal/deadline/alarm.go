@@ -1,4 +1,4 @@
-package timeout
+package deadline
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // part is a limit on the first part of an attempt.
@@ -56,7 +57,9 @@ func (p *part) meet() {
 	}
 }
 
-func (p *part) error() *Error { return &Error{Limit: limitNames[p.limit], After: p.whole} }
+func (p *part) error() *timeout.Error {
+	return &timeout.Error{Limit: limitNames[p.limit], After: p.whole}
+}
 
 // The limit on each wait: where it stands.
 const (
@@ -82,7 +85,7 @@ func (h *Held) endIdle() {
 	}
 }
 
-func (h *Held) idleError() *Error { return &Error{Limit: "Idle", After: h.idle} }
+func (h *Held) idleError() *timeout.Error { return &timeout.Error{Limit: "Idle", After: h.idle} }
 
 // passing ends the context if one of its limits passes now, and reports whether it
 // has ended.

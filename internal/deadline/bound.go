@@ -1,16 +1,17 @@
-package timeout
+package deadline
 
 import (
 	"context"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // Bound is the limit that holds for one attempt: the nearest of several. The
 // zero Bound is no limit.
 type Bound struct {
-	Limit string        // which one, as in [Error]
+	Limit string        // which one, as in [timeout.Error]
 	Whole time.Duration // its length, for the error's text
 	Left  time.Duration // what remains of it now; 0 is no limit
 }
@@ -28,7 +29,7 @@ func (b Bound) Nearer(limit string, whole time.Duration) Bound {
 func (b Bound) Sooner(left time.Duration) bool { return b.Left > 0 && b.Left < left }
 
 // Error returns the error that says this limit has passed.
-func (b Bound) Error() *Error { return &Error{Limit: b.Limit, After: b.Whole} }
+func (b Bound) Error() *timeout.Error { return &timeout.Error{Limit: b.Limit, After: b.Whole} }
 
 // Context returns ctx with the bound as its deadline, counted from now, and that
 // context as what has to be released when the attempt ends. callers is how long it

@@ -1,4 +1,4 @@
-package timeout_test
+package deadline_test
 
 import (
 	"context"
@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-func attempt(d time.Duration) timeout.Bound { return timeout.Bound{}.Nearer("Attempt", d) }
+func attempt(d time.Duration) deadline.Bound { return deadline.Bound{}.Nearer("Attempt", d) }
 
 // asked runs a test for a context that somebody waits for, as a transport does,
 // and for one that nobody does.
@@ -39,10 +40,10 @@ func TestT1_ALimitEndsTheFirstPart(t *testing.T) {
 			after  time.Duration
 			passes bool
 		}{{999 * time.Millisecond, false}, {1001 * time.Millisecond, true}} {
-			for part, bounds := range map[string][2]timeout.Bound{
+			for part, bounds := range map[string][2]deadline.Bound{
 				"opening": {attempt(time.Second)}, "first": {{}, attempt(time.Second)}, "both": {attempt(time.Second), attempt(time.Second)},
 			} {
-				h := timeout.Hold(t.Context(), mono.Now(), bounds[0], bounds[1])
+				h := deadline.Hold(t.Context(), mono.Now(), bounds[0], bounds[1])
 				require.Equal(t, part != "opening", h.AwaitsFirst())
 				ask(h)
 				time.Sleep(tc.after)
@@ -67,7 +68,7 @@ func TestT1_ALimitEndsTheFirstPart(t *testing.T) {
 // T3: only a wait counts, and each anew (D051).
 func TestT3_IdleBoundsOneWait(t *testing.T) {
 	asked(t, func(t *testing.T, ask func(context.Context)) {
-		h := timeout.Hold(t.Context(), mono.Now(), attempt(time.Hour), timeout.Bound{})
+		h := deadline.Hold(t.Context(), mono.Now(), attempt(time.Hour), deadline.Bound{})
 		ask(h)
 		require.Nil(t, h.Opened())
 		h.WatchIdle(100 * time.Millisecond)
@@ -87,7 +88,7 @@ func TestT3_IdleBoundsOneWait(t *testing.T) {
 		h.Release()
 		require.NotNil(t, h.EndWait(), "what has passed stays so")
 
-		h = timeout.Hold(t.Context(), mono.Now(), timeout.Bound{}, timeout.Bound{})
+		h = deadline.Hold(t.Context(), mono.Now(), deadline.Bound{}, deadline.Bound{})
 		ask(h)
 		h.WatchIdle(100 * time.Millisecond)
 		h.BeginWait()
@@ -112,7 +113,7 @@ func TestT3_WhoWaitsIsInterruptedInTime(t *testing.T) {
 
 // interrupted has waits that end in time and, that long after, one that does not.
 func interrupted(t *testing.T, opening, phase time.Duration) {
-	h := timeout.Hold(t.Context(), mono.Now(), attempt(opening), timeout.Bound{})
+	h := deadline.Hold(t.Context(), mono.Now(), attempt(opening), deadline.Bound{})
 	defer h.Release()
 	done := h.Done()
 	require.Nil(t, h.Opened())
@@ -138,7 +139,7 @@ func TestT1_HeldIsAStandardContext(t *testing.T) {
 			caller, cancel := callerOf()
 			defer cancel(nil)
 			left := time.Duration(rapid.IntRange(1, 5).Draw(t, "left")) * time.Second
-			h := timeout.Hold(caller, mono.Now(), attempt(left), timeout.Bound{})
+			h := deadline.Hold(caller, mono.Now(), attempt(left), deadline.Bound{})
 			defer h.Release()
 			standard, end := context.WithCancelCause(caller)
 			passed := false
@@ -167,7 +168,7 @@ func TestT1_HeldIsAStandardContext(t *testing.T) {
 // waits for it.
 func TestHeldCostsLittle(t *testing.T) {
 	require.Equal(t, 1.0, testing.AllocsPerRun(100, func() {
-		h := timeout.Hold(context.Background(), mono.Now(), attempt(time.Hour), timeout.Bound{})
+		h := deadline.Hold(context.Background(), mono.Now(), attempt(time.Hour), deadline.Bound{})
 		_, _, _ = h.Err(), h.Opened(), h.Value(keyType{})
 		h.WatchIdle(time.Hour)
 		h.BeginWait()
@@ -175,7 +176,7 @@ func TestHeldCostsLittle(t *testing.T) {
 		h.Release()
 	}))
 	before := runtime.NumGoroutine()
-	h := timeout.Hold(context.Background(), mono.Now(), attempt(time.Hour), timeout.Bound{})
+	h := deadline.Hold(context.Background(), mono.Now(), attempt(time.Hour), deadline.Bound{})
 	child, cancel := context.WithCancel(h)
 	defer cancel()
 	require.NoError(t, child.Err())
@@ -188,7 +189,7 @@ func TestHeldCostsLittle(t *testing.T) {
 func TestHeldUnderContention(t *testing.T) {
 	for i := range 500 {
 		caller, cancel := context.WithCancel(context.Background())
-		h := timeout.Hold(caller, mono.Now(), attempt(time.Duration(i+1)*10*time.Nanosecond), timeout.Bound{})
+		h := deadline.Hold(caller, mono.Now(), attempt(time.Duration(i+1)*10*time.Nanosecond), deadline.Bound{})
 		contend(t, h, cancel, h.Release, func() {
 			_ = h.Opened()
 			h.WatchIdle(time.Nanosecond)
@@ -200,7 +201,7 @@ func TestHeldUnderContention(t *testing.T) {
 
 // Nil has no limits.
 func TestHeldNil(t *testing.T) {
-	var none *timeout.Held
+	var none *deadline.Held
 	none.WatchIdle(time.Second)
 	none.BeginWait()
 	require.Nil(t, none.EndWait())
@@ -209,7 +210,7 @@ func TestHeldNil(t *testing.T) {
 	require.Nil(t, none.Passed())
 	require.False(t, none.AwaitsFirst())
 	none.Release()
-	h := timeout.Hold(t.Context(), mono.Now(), timeout.Bound{Left: math.MaxInt64}, timeout.Bound{})
+	h := deadline.Hold(t.Context(), mono.Now(), deadline.Bound{Left: math.MaxInt64}, deadline.Bound{})
 	h.WatchIdle(0)
 	require.NoError(t, h.Err(), "0 is no limit, and an endless one never passes")
 	h.Release()

@@ -17,7 +17,7 @@ func (c *Call) soonestOpen() int {
 	if len(w.list) < 2 {
 		return -1
 	}
-	best, least := -1, mono.Instant(0)
+	best, least := -1, time.Duration(0)
 	for i := range w.list {
 		refusal := c.refusalOf(i)
 		switch {
@@ -28,7 +28,7 @@ func (c *Call) soonestOpen() int {
 		case refusal.Cause() != breaker.CauseOpen:
 			return -1
 		}
-		if left := mono.Instant(refusal.RetryAfterAt(c.now)); best < 0 || left < least {
+		if left := refusal.RetryAfterAt(c.now); best < 0 || left < least {
 			best, least = i, left
 		}
 	}
@@ -124,7 +124,7 @@ const longest time.Duration = 1 << 62 // that can be added to a moment
 // it did not ask.
 func (w *walk) askedUntil(i int) mono.Instant {
 	if w.asks == nil || !w.asks[i].asked {
-		return -1 << 63
+		return mono.First()
 	}
 	return w.asks[i].until
 }
@@ -139,7 +139,7 @@ func (c *Call) asked(res call.Result) call.Result {
 	}
 	var first *ask
 	for i := range w.asks {
-		if c.refusalOf(i) == nil && (first == nil || !w.asks[i].asked || first.asked && w.asks[i].until < first.until) {
+		if c.refusalOf(i) == nil && (first == nil || !w.asks[i].asked || first.asked && w.asks[i].until.Before(first.until)) {
 			first = &w.asks[i]
 		}
 	}

@@ -178,7 +178,7 @@ func wireText(err error) string {
 // passed returns the error of the kit's limit that has ended the attempt, if one
 // has, and ends the limits.
 func (a *Attempt) passed() *timeout.Error {
-	if a.own != nil && mono.Now() >= a.until {
+	if a.own != nil && !mono.Now().Before(a.until) {
 		return &timeout.Error{Limit: a.limit, After: a.whole}
 	}
 	return a.held.Passed()

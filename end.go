@@ -45,7 +45,7 @@ func callerDone(ctx context.Context) bool {
 		return true
 	}
 	deadline, ok := ctx.Deadline()
-	return ok && mono.Now() >= mono.Of(deadline)
+	return ok && !mono.Now().Before(mono.Of(deadline))
 }
 
 // callerEnd is the result of a call whose caller's context is done.

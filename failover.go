@@ -136,7 +136,7 @@ func (c *Call) movesOnFrom(res call.Result) bool {
 func (c *Call) nextUpstream() int {
 	w := c.walk
 	for i := w.at + 1; i < len(w.list); i++ {
-		if w.askedUntil(i) <= c.now {
+		if !w.askedUntil(i).After(c.now) {
 			return i
 		}
 	}
@@ -199,7 +199,7 @@ func (c *Call) beginRound() {
 	w.from, w.before, w.real, w.refusal, w.forced = -1, call.Result{}, false, nil, false
 	first := 0
 	for i := range w.list {
-		if w.askedUntil(i) <= c.now {
+		if !w.askedUntil(i).After(c.now) {
 			first = i
 			break
 		}

@@ -49,7 +49,7 @@ func (c *Call) bound(a *Attempt, now mono.Instant) deadline.Bound {
 	// What an override, the attempts before or the wait for a fleet's lock have
 	// left of the time is this call's own affair.
 	own := c.limits != c.method.inForce.limits
-	a.hasty = b.Limit == "Total" && (own || c.Attempt() > 1 || now > c.now) || b.Limit == "Attempt" && own
+	a.hasty = b.Limit == "Total" && (own || c.Attempt() > 1 || now.After(c.now)) || b.Limit == "Attempt" && own
 	return b
 }
 

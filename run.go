@@ -61,7 +61,7 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 			a.unwind(ctx, res)
 		}
 	}()
-	timed, began := c.hooks.Tried != nil, mono.Instant(0)
+	timed, began := c.hooks.Tried != nil, mono.Instant{}
 	if timed {
 		began = mono.Now()
 	}

@@ -112,15 +112,13 @@ const forcedPause = time.Second
 func (f *forcedTry) begin(now mono.Instant) (try uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.count > 0 && (!f.over && now < f.until || now.Sub(f.last) < forcedPause) {
+	if f.count > 0 && (!f.over && now.Before(f.until) || now.Sub(f.last) < forcedPause) {
 		return 0
 	}
 	f.count++
-	f.over, f.until, f.last = false, never, now
+	f.over, f.until, f.last = false, mono.Last(), now
 	return f.count
 }
-
-const never = mono.Instant(1<<63 - 1)
 
 // lasts says when a try is over at the latest.
 func (f *forcedTry) lasts(try uint64, until mono.Instant) {

@@ -99,13 +99,13 @@ func BenchmarkBareClockAdd(b *testing.B) {
 	var v atomic.Uint64
 	b.Run("serial", func(b *testing.B) {
 		for b.Loop() {
-			v.Add(uint64(mono.Now()))
+			v.Add(uint64(mono.Now().Pack()))
 		}
 	})
 	b.Run("parallel", func(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				v.Add(uint64(mono.Now()))
+				v.Add(uint64(mono.Now().Pack()))
 			}
 		})
 	})
@@ -265,7 +265,7 @@ func BenchmarkMemory(b *testing.B) {
 				clear(all)
 				before, objects := heap()
 				for i := range all {
-					all[i] = newBreaker("key", rules, 0)
+					all[i] = newBreaker("key", rules, mono.Instant{})
 				}
 				after, now := heap()
 				b.ReportMetric(float64(after-before)/n, "B/breaker")

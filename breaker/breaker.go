@@ -1,7 +1,6 @@
 package breaker
 
 import (
-	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -38,10 +37,10 @@ type start struct {
 }
 
 // unread stands for a reading of the clock that nobody has needed yet.
-const unread mono.Instant = math.MinInt64
+func unread() mono.Instant { return mono.First() }
 
 func at(now mono.Instant) mono.Instant {
-	if now == unread {
+	if now == unread() {
 		return mono.Now()
 	}
 	return now
@@ -134,7 +133,7 @@ func (b *Breaker) allow(now mono.Instant, forced bool) (Ticket, error) {
 			s.begin(slot)
 			return Ticket{b: b, ep: ep, at: now, mark: mark{watched}}, nil
 		case Open:
-			if now < ep.out.until && !forced {
+			if now.Before(ep.out.until) && !forced {
 				return b.refuse(ep, CauseOpen)
 			}
 			if ep.rules.fleet != nil {

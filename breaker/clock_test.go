@@ -17,7 +17,7 @@ func TestABreakerOfItsCallersClock(t *testing.T) {
 		c := Config{Consecutive: 1, Cooldown: time.Second, Jitter: 0.5, Window: Window{Span: time.Second}}
 		b, err := NewAt("b", c, start, rand.New(rand.NewPCG(1, 2)).Float64)
 		require.NoError(t, err)
-		for now, end := start, start.Add(time.Minute); now < end; now = now.Add(time.Millisecond) {
+		for now, end := start, start.Add(time.Minute); now.Before(end); now = now.Add(time.Millisecond) {
 			if ticket, err := b.AllowAt(now); err == nil {
 				openings = append(openings, now.Sub(start))
 				ticket.DoneAt(Outcome{Verdict: Failure}, now)
@@ -25,23 +25,23 @@ func TestABreakerOfItsCallersClock(t *testing.T) {
 		}
 		return openings
 	}
-	first := course(0)
+	first := course(mono.Instant{})
 	require.Greater(t, len(first), 5)
-	for _, start := range []mono.Instant{0, 12345, -1 << 60} {
+	for _, start := range []mono.Instant{{}, mono.Unpack(12345), mono.Unpack(-1 << 60)} {
 		require.Equal(t, first, course(start))
 	}
 
 	draws := 0
-	b, err := NewAt("b", Config{Consecutive: 1, Cooldown: time.Second, Jitter: 0.2}, 0, func() float64 { draws++; return 0 })
+	b, err := NewAt("b", Config{Consecutive: 1, Cooldown: time.Second, Jitter: 0.2}, mono.Instant{}, func() float64 { draws++; return 0 })
 	require.NoError(t, err)
-	ticket, err := b.AllowAt(0)
+	ticket, err := b.AllowAt(mono.Instant{})
 	require.NoError(t, err)
-	ticket.DoneAt(Outcome{Verdict: Failure}, 0)
-	require.Equal(t, Open, b.StateAt(mono.Instant(800*time.Millisecond)-1))
-	require.Equal(t, HalfOpen, b.StateAt(mono.Instant(800*time.Millisecond)), "the least of the jitter")
+	ticket.DoneAt(Outcome{Verdict: Failure}, mono.Instant{})
+	require.Equal(t, Open, b.StateAt(mono.Instant{}.Add(800*time.Millisecond-1)))
+	require.Equal(t, HalfOpen, b.StateAt(mono.Instant{}.Add(800*time.Millisecond)), "the least of the jitter")
 	require.Equal(t, 1, draws)
 
-	_, err = NewAt("b", Config{FailureRate: 2}, 0, nil)
+	_, err = NewAt("b", Config{FailureRate: 2}, mono.Instant{}, nil)
 	require.ErrorContains(t, err, "FailureRate = 2")
 }
 

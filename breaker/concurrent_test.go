@@ -20,10 +20,10 @@ func TestD006_NeverMoreThanTheProbesAtTheEdge(t *testing.T) {
 		rounds = 20
 	}
 	for range rounds {
-		b := newBreaker("db", compile(c), 0)
+		b := newBreaker("db", compile(c), mono.Instant{})
 		for range 5 {
-			tk, _ := b.AllowAt(0)
-			tk.DoneAt(Outcome{Verdict: Failure}, 0)
+			tk, _ := b.AllowAt(mono.Instant{})
+			tk.DoneAt(Outcome{Verdict: Failure}, mono.Instant{})
 		}
 		var hits, refused atomic.Int64
 		var wg sync.WaitGroup
@@ -31,7 +31,7 @@ func TestD006_NeverMoreThanTheProbesAtTheEdge(t *testing.T) {
 		for range 200 {
 			wg.Go(func() {
 				<-gate
-				if tk, err := b.AllowAt(mono.Instant(time.Second)); err == nil {
+				if tk, err := b.AllowAt(mono.Instant{}.Add(time.Second)); err == nil {
 					if tk.Probe() {
 						hits.Add(1)
 					}
@@ -55,23 +55,23 @@ func TestB5_NoResultIsLostAtABucketEdge(t *testing.T) {
 		"10 buckets":   {Span: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBreaker("db", compile(Config{Window: window, FailureRate: 1}), 0)
-			tk, _ := b.AllowAt(0)
-			tk.DoneAt(Outcome{Verdict: Success}, 0) // so that it cannot open
+			b := newBreaker("db", compile(Config{Window: window, FailureRate: 1}), mono.Instant{})
+			tk, _ := b.AllowAt(mono.Instant{})
+			tk.DoneAt(Outcome{Verdict: Success}, mono.Instant{}) // so that it cannot open
 			var clock atomic.Int64
 			const stepsTo = int64(time.Second) * 9 / 10 / (workers * each)
 			var wg, turns sync.WaitGroup
 			var stop atomic.Bool
 			turns.Go(func() { // somebody else moves the window on
 				for !stop.Load() {
-					b.release(mono.Instant(clock.Load()))
+					b.release(mono.Unpack(clock.Load()))
 					runtime.Gosched()
 				}
 			})
 			for w := range workers {
 				wg.Go(func() {
 					for i := range each {
-						now := mono.Instant(clock.Add(stepsTo))
+						now := mono.Unpack(clock.Add(stepsTo))
 						tk, err := b.AllowAt(now)
 						if err != nil {
 							t.Error(err)
@@ -87,7 +87,7 @@ func TestB5_NoResultIsLostAtABucketEdge(t *testing.T) {
 			wg.Wait()
 			stop.Store(true)
 			turns.Wait()
-			now := mono.Instant(clock.Load())
+			now := mono.Unpack(clock.Load())
 			c := b.CountsAt(now)
 			require.Equal(t, workers*each+1, c.Results)
 			require.Equal(t, workers*each/2, c.Failures)
@@ -108,23 +108,23 @@ func TestB5_NoResultIsLostAtABucketEdge(t *testing.T) {
 
 func TestB5_TheLastResultsAreExactUnderContention(t *testing.T) {
 	const workers, each, n = 16, 500, 100
-	b := newBreaker("db", compile(Config{Window: Window{Calls: n}, Failures: n, SlowCall: ms, SlowRate: 1}), 0)
+	b := newBreaker("db", compile(Config{Window: Window{Calls: n}, Failures: n, SlowCall: ms, SlowRate: 1}), mono.Instant{})
 	run := func(v func(i int) Verdict, took time.Duration) {
 		var wg sync.WaitGroup
 		for w := range workers {
 			wg.Go(func() {
 				for i := range each {
-					tk, err := b.AllowAt(0)
+					tk, err := b.AllowAt(mono.Instant{})
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					tk.DoneAt(Outcome{Verdict: v(w + i)}, mono.Instant(took)*mono.Instant(i%2))
+					tk.DoneAt(Outcome{Verdict: v(w + i)}, mono.Instant{}.Add(took*time.Duration(i%2)))
 				}
 			})
 		}
 		wg.Wait()
-		c, ep := b.CountsAt(0), b.now.Load()
+		c, ep := b.CountsAt(mono.Instant{}), b.now.Load()
 		failed, slow := ep.last.planes(ep.rules)
 		b.mu.Lock()
 		ep.sum.Add(-ep.last.clear(ep.rules, callSeenOf(ep.sum.Load())))
@@ -135,7 +135,7 @@ func TestB5_TheLastResultsAreExactUnderContention(t *testing.T) {
 	}
 	run(func(i int) Verdict { return []Verdict{Success, Failure, Success}[i%3] }, 0)
 	run(func(i int) Verdict { return Success }, 0)
-	require.Zero(t, b.CountsAt(0).Failures)
+	require.Zero(t, b.CountsAt(mono.Instant{}).Failures)
 	run(func(i int) Verdict { return []Verdict{Success, Success, Failure, Neutral}[i%4] }, 2*ms)
 }
 
@@ -179,7 +179,7 @@ func TestBytesOfAnIdleBreaker(t *testing.T) {
 		rules, all := compile(tc.c), make([]*Breaker, n)
 		before, objects := heap()
 		for i := range all {
-			all[i] = newBreaker("db", rules, 0)
+			all[i] = newBreaker("db", rules, mono.Instant{})
 		}
 		after, now := heap()
 		runtime.KeepAlive(all)

@@ -86,7 +86,7 @@ func (f *Fleet) wake() {
 }
 
 func (f *Fleet) wakeAt() mono.Instant {
-	return max(mono.Now(), f.cycle.lastWoken.Add(min(wakeGap, f.set.Refresh)))
+	return mono.Later(mono.Now(), f.cycle.lastWoken.Add(min(wakeGap, f.set.Refresh)))
 }
 
 // tick is the timer's function.

@@ -62,7 +62,7 @@ func TestB5_AnOldFailureLeavesABusyWindow(t *testing.T) {
 func TestB3_FailuresOfABusyWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(2, 5).Draw(t, "Failures")
-		now := mono.Instant(-time.Hour)
+		now := mono.Instant{}.Add(-time.Hour)
 		b := newBreaker("db", compile(Config{Failures: limit, SlowCall: time.Hour, Window: Window{Span: 10 * time.Second}}), now)
 		begin, failed := now, map[int]int{}
 		book := func(v Verdict) {

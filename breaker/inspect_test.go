@@ -15,7 +15,7 @@ func TestB6_AnInspectionFollowsABreakerThroughAnOutage(t *testing.T) {
 	b, err := New("db", Config{Consecutive: 2, Cooldown: 10 * time.Second, Jitter: NoJitter, ProbeSuccesses: 1,
 		ProbeTimeout: time.Second, RampUp: 10 * time.Second, RampFrom: 0.5})
 	require.NoError(t, err)
-	now := mono.Instant(time.Hour)
+	now := mono.Instant{}.Add(time.Hour)
 	end := func(v Verdict) {
 		ticket, err := b.allow(now, false)
 		require.NoError(t, err)
@@ -90,9 +90,9 @@ func TestAnInspectionShowsWhatTheWindowHolds(t *testing.T) {
 			config.Window = Window{Calls: rapid.IntRange(1, 150).Draw(t, "calls")}
 			config.MinCalls = config.Window.Calls // all of it must fail to open
 		}
-		b := newBreaker("x", compile(config), 0)
+		b := newBreaker("x", compile(config), mono.Instant{})
 		var ends []end
-		now := mono.Instant(0)
+		now := mono.Instant{}
 		for range rapid.IntRange(0, 400).Draw(t, "ends") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 300).Draw(t, "ms")) * time.Millisecond)
 			e := end{now, rapid.IntRange(0, 9).Draw(t, "failed") == 0, rapid.IntRange(0, 9).Draw(t, "slow") == 0}
@@ -114,7 +114,7 @@ func TestAnInspectionShowsWhatTheWindowHolds(t *testing.T) {
 		}
 		for _, e := range ends {
 			// A bucket is a second long, and the last one up to now.
-			if !byCalls && int64(e.at)/int64(time.Second) <= int64(now)/int64(time.Second)-10 {
+			if !byCalls && e.at.Pack()/int64(time.Second) <= now.Pack()/int64(time.Second)-10 {
 				continue
 			}
 			want.add(e.failed, e.slow)
@@ -130,7 +130,7 @@ func TestAnInspectionShowsWhatTheWindowHolds(t *testing.T) {
 			require.Len(t, i.Window, 10)
 			last := Part{}
 			for _, e := range ends {
-				if int64(e.at)/int64(time.Second) == int64(now)/int64(time.Second) {
+				if e.at.Pack()/int64(time.Second) == now.Pack()/int64(time.Second) {
 					last.add(e.failed, e.slow)
 				}
 			}

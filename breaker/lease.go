@@ -67,7 +67,7 @@ func (o *outage) find(id uint32) int {
 func firstEnd(leases []lease) int {
 	first := -1
 	for i := range leases {
-		if first < 0 || leases[i].end < leases[first].end {
+		if first < 0 || leases[i].end.Before(leases[first].end) {
 			first = i
 		}
 	}
@@ -83,7 +83,7 @@ func (b *Breaker) settle(ep *episode, now mono.Instant) {
 			return
 		}
 		i := firstEnd(ep.out.leases)
-		if i < 0 || now < ep.out.leases[i].end {
+		if i < 0 || now.Before(ep.out.leases[i].end) {
 			return
 		}
 		l := ep.out.leases[i]
@@ -208,7 +208,7 @@ func (b *Breaker) endProbe(t *Ticket, v Verdict, asked time.Duration, now mono.I
 	if i < 0 {
 		return
 	}
-	took := time.Duration(t.at)
+	took := time.Duration(t.at.Pack())
 	if t.mark.bits&answered == 0 {
 		took = now.Sub(t.at)
 	}

@@ -92,14 +92,14 @@ func linHistory(c Config, clients, steps int) []porcupine.Operation {
 			runtime.Gosched()
 		}
 	}
-	b := newBreaker("lin", r, 0)
+	b := newBreaker("lin", r, mono.Instant{})
 	histories := make([][]porcupine.Operation, clients)
 	var wg sync.WaitGroup
 	for client := range clients {
 		wg.Go(func() {
 			var held []*Ticket
 			do := func(in linIn, f func(in linIn) linOut) {
-				in.now = mono.Instant(clock.Add(rand.Int64N(int64(ms / 20))))
+				in.now = mono.Unpack(clock.Add(rand.Int64N(int64(ms / 20))))
 				if rand.IntN(8) == 0 {
 					runtime.Gosched()
 				}
@@ -273,7 +273,7 @@ func (s *linState) done(c *Config, in linIn) {
 
 func (s *linState) admit(c *Config, now mono.Instant) linOut {
 	s.settle(c, now)
-	if s.state == Open && now >= s.until {
+	if s.state == Open && !now.Before(s.until) {
 		s.enter(HalfOpen, now)
 	}
 	switch {

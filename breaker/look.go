@@ -79,7 +79,7 @@ func (b *Breaker) look(now mono.Instant) sight {
 			}
 			return sight{state: ep.state(), admit: true}
 		case Open:
-			if now < ep.out.until {
+			if now.Before(ep.out.until) {
 				return sight{state: Open, ep: ep}
 			}
 			return sight{state: HalfOpen, admit: true}
@@ -106,7 +106,7 @@ func (b *Breaker) lookHalfOpen(ep *episode, now mono.Instant) (sight, bool) {
 		return sight{state: Closed, admit: true}, true
 	}
 	r, o := ep.rules, outage{good: ep.out.good, bad: ep.out.bad, leases: ep.out.leases}
-	for i := firstEnd(o.leases); i >= 0 && now >= o.leases[i].end; i = firstEnd(o.leases) {
+	for i := firstEnd(o.leases); i >= 0 && !now.Before(o.leases[i].end); i = firstEnd(o.leases) {
 		l := o.leases[i]
 		o.leases = slices.Delete(slices.Clone(o.leases), i, i+1)
 		how := l.expired(r)
@@ -119,7 +119,7 @@ func (b *Breaker) lookHalfOpen(ep *episode, now mono.Instant) (sight, bool) {
 			return sight{state: Closed, admit: true}, true
 		case Open:
 			until := l.end.Add(r.cooldown(ep.out.nth+1, ep.out.spread, 0))
-			if now < until {
+			if now.Before(until) {
 				return sight{state: Open, why: how.reason(), until: until}, true
 			}
 			return sight{state: HalfOpen, admit: true}, true

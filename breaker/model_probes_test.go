@@ -65,7 +65,7 @@ func (m *model) settle(now mono.Instant) {
 	for m.state == HalfOpen {
 		var first *modelTicket
 		for _, p := range m.probes {
-			if now >= p.end() && (first == nil || p.end() < first.end()) {
+			if !now.Before(p.end()) && (first == nil || p.end().Before(first.end())) {
 				first = p
 			}
 		}

@@ -48,7 +48,7 @@ type duel struct {
 }
 
 func newDuel(t *rapid.T) *duel {
-	d := &duel{T: t, now: mono.Instant(rapid.Int64Range(-1e9, 1e9).Draw(t, "origin"))}
+	d := &duel{T: t, now: mono.Unpack(rapid.Int64Range(-1e9, 1e9).Draw(t, "origin"))}
 	c, m := drawConfig(t)
 	d.hook(&c)
 	d.b = newBreaker("db", compile(c), d.now)

@@ -139,12 +139,12 @@ func (m *model) recover(at mono.Instant) {
 
 func (m *model) slot(t mono.Instant) int64 {
 	shift, _ := stallGrid(m.c.Stall.After)
-	width := mono.Instant(1) << shift
-	s := t / width
-	if t < 0 && t%width != 0 {
+	width, ns := int64(1)<<shift, t.Pack()
+	s := ns / width
+	if ns < 0 && ns%width != 0 {
 		s--
 	}
-	return int64(s)
+	return s
 }
 
 func (m *model) silent(now mono.Instant) bool {
@@ -186,9 +186,9 @@ func (m *model) admit(now mono.Instant, forced bool) (*modelTicket, Cause) {
 	if m.silent(now) {
 		m.openStalled(now)
 	}
-	if m.state == Open && (now >= m.until || forced) {
+	if m.state == Open && (!now.Before(m.until) || forced) {
 		why := ReasonCooldownOver
-		if now < m.until {
+		if now.Before(m.until) {
 			why = ReasonProbeForced
 		}
 		m.enter(HalfOpen, why, now)

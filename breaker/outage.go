@@ -96,7 +96,7 @@ func (b *Breaker) halfOpen(ep *episode, now mono.Instant, forced bool) (id uint3
 // halfOpenLocked makes the step to half-open with the first probe; b.mu is held.
 func (b *Breaker) halfOpenLocked(ep *episode, now mono.Instant, l lock) (next *episode, id uint32) {
 	why := ReasonCooldownOver
-	if now < ep.out.until {
+	if now.Before(ep.out.until) {
 		why = ReasonProbeForced
 	}
 	next = newStop(b, ep.rules, HalfOpen, CauseHalfOpen)

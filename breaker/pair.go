@@ -158,7 +158,7 @@ func (p *Pair) ProbeLimit() time.Duration {
 func (p *Pair) BeganAt(now mono.Instant) mono.Instant {
 	for _, t := range []*Ticket{&p.first, &p.second} {
 		if t.lease() != 0 {
-			now = max(now, t.at)
+			now = mono.Later(now, t.at)
 		}
 	}
 	return now

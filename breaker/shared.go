@@ -38,11 +38,13 @@ type share struct {
 }
 
 // free reports whether a call may ask for the lock.
-func (s *share) free(now mono.Instant) bool { return !s.settling && (!s.held || now >= s.hold) }
+func (s *share) free(now mono.Instant) bool { return !s.settling && (!s.held || !now.Before(s.hold)) }
 
 // waitedOut reports whether the store has not said in time that the circuit is
 // closed, which the probes have shown.
-func (s *share) waitedOut(now mono.Instant) bool { return s.settling && s.closes && now >= s.patience }
+func (s *share) waitedOut(now mono.Instant) bool {
+	return s.settling && s.closes && !now.Before(s.patience)
+}
 
 // lock is the fleet's for one probe.
 type lock struct {
@@ -77,7 +79,7 @@ func (b *Breaker) opening(ep *episode, now mono.Instant) Opening {
 // tellable reports whether ep is an opening that is the store's affair, and not
 // over.
 func (ep *episode) tellable(now mono.Instant) bool {
-	return ep.state() == Open && ep.rules.fleet != nil && !ep.out.share.alone && now < ep.out.until
+	return ep.state() == Open && ep.rules.fleet != nil && !ep.out.share.alone && now.Before(ep.out.until)
 }
 
 // shareOpening tells the fleet of ep, by which b has just opened or is open
@@ -250,11 +252,11 @@ func (b *Breaker) openShared(ep *episode, rec *Record, now mono.Instant) {
 	o := ep.out
 	o.share.known, o.share.era = rec.Revision, ep.rules.fleet.era.Load()
 	if o.share.alone || o.share.ahead && o.share.gen == rec.Generation {
-		until = max(until, o.until)
+		until = mono.Later(until, o.until)
 	}
 	o.share.ahead = o.share.ahead && o.share.gen == rec.Generation
 	o.share.gen, o.share.alone = rec.Generation, false
-	if d := until.Sub(o.until); d > -nearly && d < nearly || until <= now && o.until <= now {
+	if d := until.Sub(o.until); d > -nearly && d < nearly || !until.After(now) && !o.until.After(now) {
 		return
 	}
 	b.last(ep, rec.Nth, rec.Cooldown, until)

@@ -29,7 +29,7 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 	b.unlockOr(func() { b.asked(m) })
 
 	rec, err := f.claim(b.key, claim)
-	now = max(now, mono.Now()) // the wait is not the dependency's
+	now = mono.Later(now, mono.Now()) // the wait is not the dependency's
 
 	b.mu.Lock()
 	m.asking = ""
@@ -53,7 +53,7 @@ func (b *Breaker) seek(ep *episode, now mono.Instant, forced bool) (Ticket, erro
 		switch ep, end := b.now.Load(), now.Add(rec.Lease); {
 		case ep.state() == HalfOpen:
 			ep.out.share.held, ep.out.share.hold = true, end
-		case ep.state() == Open && rec.Lease > 0 && end > ep.out.until:
+		case ep.state() == Open && rec.Lease > 0 && end.After(ep.out.until):
 			b.last(ep, ep.out.nth, ep.out.lasts, end)
 		}
 		b.unlock()
@@ -137,7 +137,7 @@ func (f *Fleet) settle(key string, s Settlement, held lock, done func(*Record, e
 	posted, again := mono.Now(), false
 	f.post(errand{
 		prepare: func(now mono.Instant) command {
-			if again && now >= held.until {
+			if again && !now.Before(held.until) {
 				return nil
 			}
 			again = true
@@ -202,7 +202,7 @@ func (b *Breaker) shareEnd(ep *episode, how ProbeOutcome, to State, held lock, d
 			if err == nil {
 				b.extra().take(f, rec)
 			}
-			b.close(present, Closed, ReasonRecovered, max(date, now))
+			b.close(present, Closed, ReasonRecovered, mono.Later(date, now))
 		case to == Closed && b.now.Load() == present:
 			// The lock was lost, and with it the right to say so.
 			b.openShared(present, rec, now)

@@ -12,7 +12,7 @@ import (
 // needs: the current bucket is what sum holds beyond them. They are guarded by
 // Breaker.mu.
 type spanWindow struct {
-	end atomic.Int64 // the mono.Instant at which the current bucket ends
+	end atomic.Int64 // the packed mono.Instant at which the current bucket ends
 
 	oldest int       // index of the bucket to be dropped next
 	small  [9]uint64 // the ended buckets, if that many do,
@@ -84,7 +84,7 @@ func (r *rules) spanAsUsual(v uint64) bool {
 
 func newSpanWindow(r *rules, now mono.Instant) *spanWindow {
 	w := &spanWindow{}
-	w.end.Store(int64(now.Add(r.bucketTime)))
+	w.end.Store(now.Add(r.bucketTime).Pack())
 	if n := r.buckets - 1; n != len(w.small) {
 		w.more = &spanMore{large: make([]uint64, n)}
 	}
@@ -106,7 +106,7 @@ func (w *spanWindow) exact() *exactFailures {
 }
 
 // over reports whether the current bucket has ended at now.
-func (w *spanWindow) over(now mono.Instant) bool { return int64(now) >= w.end.Load() }
+func (w *spanWindow) over(now mono.Instant) bool { return now.Pack() >= w.end.Load() }
 
 // expired returns how many buckets the window has to move to reach now, and the
 // counts that it then loses, if it moves by less than its length.
@@ -115,7 +115,7 @@ func (w *spanWindow) expired(r *rules, now mono.Instant) (steps int64, old uint6
 		return 0, 0
 	}
 	ended := w.ended()
-	steps = int64(now.Sub(mono.Instant(w.end.Load()))/r.bucketTime) + 1
+	steps = int64(now.Sub(mono.Unpack(w.end.Load()))/r.bucketTime) + 1
 	for i := range int(min(steps, int64(len(ended)))) {
 		old += ended[(w.oldest+i)%len(ended)]
 	}

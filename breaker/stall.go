@@ -121,4 +121,4 @@ func (s *stallRing) waiting(r *rules, slot int64) (overdue, all int64) {
 }
 
 // slotAt returns the number of the slot that now lies in.
-func (r *rules) slotAt(now mono.Instant) int64 { return int64(now) >> r.stallShift }
+func (r *rules) slotAt(now mono.Instant) int64 { return now.Pack() >> r.stallShift }

@@ -124,8 +124,8 @@ func TestB11_EveryAttemptLeavesTheRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := stallConfig()
 		c.Stall.Calls = 1 << 20
-		b := newBreaker("db", compile(c), 0)
-		now := mono.Instant(rapid.Int64Range(-1e12, 1e12).Draw(t, "now"))
+		b := newBreaker("db", compile(c), mono.Instant{})
+		now := mono.Unpack(rapid.Int64Range(-1e12, 1e12).Draw(t, "now"))
 		var tickets []*Ticket
 		for range rapid.IntRange(1, 200).Draw(t, "n") {
 			now = now.Add(time.Duration(rapid.IntRange(-30, 300).Draw(t, "step")) * ms)

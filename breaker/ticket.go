@@ -45,7 +45,7 @@ func probeMark(lease uint32) mark { return mark{uint64(lease) << leaseShift} }
 // move makes to, the zero Ticket, what t is, and t the zero Ticket.
 func (t *Ticket) move(to *Ticket) {
 	to.b, to.ep, to.at, to.mark.bits = t.b, t.ep, t.at, t.mark.bits
-	t.b, t.ep, t.at, t.mark.bits = nil, nil, 0, 0
+	t.b, t.ep, t.at, t.mark.bits = nil, nil, mono.Instant{}, 0
 }
 
 // Answered tells that the dependency has begun to answer: the headers or the
@@ -64,7 +64,7 @@ func (t *Ticket) AnsweredAt(now mono.Instant) {
 		return
 	}
 	began := t.at
-	t.at = mono.Instant(now.Sub(began))
+	t.at = mono.Unpack(int64(now.Sub(began)))
 	t.mark.bits |= answered
 	if t.lease() != 0 {
 		t.b.probeAnswered(t, now.Sub(began), now)
@@ -128,7 +128,7 @@ func (t *Ticket) ProbeLimit() time.Duration {
 // Done books the end of the attempt. A second Done does nothing, and neither
 // does one that comes after the breaker has changed its state or the probe's
 // lease has run out. It allocates nothing unless it changes the state.
-func (t *Ticket) Done(o Outcome) { t.DoneAt(o, unread) }
+func (t *Ticket) Done(o Outcome) { t.DoneAt(o, unread()) }
 
 // DoneAt is Done for a caller that has read the clock.
 func (t *Ticket) DoneAt(o Outcome, now mono.Instant) {
@@ -190,7 +190,7 @@ func (t *Ticket) done(v Verdict, asked time.Duration, now mono.Instant) {
 // close does at the end of an attempt what is about its time: it takes the
 // attempt out of the stall ring and reports whether it was slow.
 func (t *Ticket) close(v Verdict, now mono.Instant) (slow bool) {
-	took := time.Duration(t.at)
+	took := time.Duration(t.at.Pack())
 	if t.mark.bits&answered == 0 {
 		took = now.Sub(t.at)
 	}

@@ -116,9 +116,9 @@ func TestC2_NothingIsLostOrDoubleUnderLoad(t *testing.T) {
 		"calls": {Window: Window{Calls: maxWindowCalls}, FailureRate: 1, Stall: Stall{After: time.Hour}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBreaker("db", compile(c), 0)
-			tk, _ := b.AllowAt(0)
-			tk.DoneAt(Outcome{Verdict: Success}, 0) // so that it cannot open
+			b := newBreaker("db", compile(c), mono.Instant{})
+			tk, _ := b.AllowAt(mono.Instant{})
+			tk.DoneAt(Outcome{Verdict: Success}, mono.Instant{}) // so that it cannot open
 			const workers, each = 32, 500
 			var wg, updates sync.WaitGroup
 			var stop atomic.Bool
@@ -126,25 +126,25 @@ func TestC2_NothingIsLostOrDoubleUnderLoad(t *testing.T) {
 				for i := 0; !stop.Load(); i++ {
 					c := c
 					c.MinCalls = 1 + i%5
-					b.update(compile(c), 0)
+					b.update(compile(c), mono.Instant{})
 				}
 			})
 			for w := range workers {
 				wg.Go(func() {
 					for i := range each {
-						tk, err := b.AllowAt(mono.Instant(i))
+						tk, err := b.AllowAt(mono.Unpack(int64(i)))
 						if err != nil {
 							t.Error(err)
 							return
 						}
-						tk.DoneAt(Outcome{Verdict: []Verdict{Success, Failure}[(w+i)%2]}, mono.Instant(i))
+						tk.DoneAt(Outcome{Verdict: []Verdict{Success, Failure}[(w+i)%2]}, mono.Unpack(int64(i)))
 					}
 				})
 			}
 			wg.Wait()
 			stop.Store(true)
 			updates.Wait()
-			n := b.CountsAt(0)
+			n := b.CountsAt(mono.Instant{})
 			require.Equal(t, workers*each+1, n.Results)
 			require.Equal(t, workers*each/2, n.Failures)
 			require.Zero(t, n.Unanswered)

@@ -76,7 +76,7 @@ func (t *Turn) step(now mono.Instant) error {
 // none.
 func (t *Turn) UntilAt() (mono.Instant, bool) {
 	if t.place == nil {
-		return 0, false
+		return mono.Instant{}, false
 	}
 	d := time.Duration(t.bulkheads[t.stage].maxWait.Load())
 	return t.began.Add(d), d > 0
@@ -91,7 +91,7 @@ func (t *Turn) LeaveAt(now mono.Instant) error {
 	}
 	b := t.bulkheads[t.stage]
 	refusal := &FullError{key: b.name, reason: ContextEnded, ended: context.DeadlineExceeded, cause: context.DeadlineExceeded}
-	if until, ok := t.UntilAt(); ok && now >= until {
+	if until, ok := t.UntilAt(); ok && !now.Before(until) {
 		refusal = &FullError{key: b.name, reason: WaitedOut}
 	}
 	if !b.leave(t.place) {

@@ -27,24 +27,24 @@ func TestATurnIsPolledUntilThePermitsCome(t *testing.T) {
 	require.True(t, held.Try(first, second))
 
 	turn := bulkhead.NewTurn(first, second)
-	ok, err := turn.PollAt(100, &got)
+	ok, err := turn.PollAt(mono.Unpack(100), &got)
 	require.NoError(t, err)
 	require.False(t, ok)
 	require.Equal(t, 2, first.InUse(), "it holds the first's permit while it waits for the second's")
 	require.Equal(t, 1, second.Waiting())
 	until, bounded := turn.UntilAt()
 	require.True(t, bounded)
-	require.Equal(t, mono.Instant(100).Add(time.Minute), until)
+	require.Equal(t, mono.Unpack(100).Add(time.Minute), until)
 
 	held.Release()
-	ok, err = turn.PollAt(200, &got)
+	ok, err = turn.PollAt(mono.Unpack(200), &got)
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.Equal(t, 1, first.InUse())
 	require.Equal(t, 1, second.InUse())
 	_, bounded = turn.UntilAt()
 	require.False(t, bounded)
-	require.NoError(t, turn.LeaveAt(300), "too late: there is nothing to leave")
+	require.NoError(t, turn.LeaveAt(mono.Unpack(300)), "too late: there is nothing to leave")
 	got.Release()
 	require.True(t, first.Idle() && second.Idle())
 }
@@ -56,19 +56,19 @@ func TestARefusedOrLeftTurnHoldsNothing(t *testing.T) {
 	require.True(t, held.Try(nil, second))
 
 	waits := bulkhead.NewTurn(first, second)
-	ok, err := waits.PollAt(0, &got)
+	ok, err := waits.PollAt(mono.Instant{}, &got)
 	require.NoError(t, err)
 	require.False(t, ok)
 	_, bounded := waits.UntilAt()
 	require.False(t, bounded, "MaxWait 0 waits to the attempt's limit")
 
 	refused := bulkhead.NewTurn(first, second)
-	ok, err = refused.PollAt(0, &got)
+	ok, err = refused.PollAt(mono.Instant{}, &got)
 	require.False(t, ok)
 	require.ErrorIs(t, err, bulkhead.ErrFull)
 	require.Equal(t, 1, first.InUse())
 
-	err = waits.LeaveAt(1)
+	err = waits.LeaveAt(mono.Unpack(1))
 	require.ErrorIs(t, err, bulkhead.ErrFull)
 	var full *bulkhead.FullError
 	require.ErrorAs(t, err, &full)
@@ -82,10 +82,10 @@ func TestARefusedOrLeftTurnHoldsNothing(t *testing.T) {
 	var again, last bulkhead.Pair
 	require.True(t, again.Try(nil, second))
 	leaver := bulkhead.NewTurn(nil, second)
-	_, err = leaver.PollAt(0, &got)
+	_, err = leaver.PollAt(mono.Instant{}, &got)
 	require.NoError(t, err)
 	again.Release() // granted, and not yet asked for
-	require.ErrorIs(t, leaver.LeaveAt(1), bulkhead.ErrFull)
+	require.ErrorIs(t, leaver.LeaveAt(mono.Unpack(1)), bulkhead.ErrFull)
 	require.True(t, last.Try(nil, second))
 }
 
@@ -98,11 +98,11 @@ func TestALeftTurnSaysWhy(t *testing.T) {
 		time.Second - 1: bulkhead.ContextEnded, time.Second: bulkhead.WaitedOut, time.Hour: bulkhead.WaitedOut,
 	} {
 		turn := bulkhead.NewTurn(b, nil)
-		ok, err := turn.PollAt(100, &got)
+		ok, err := turn.PollAt(mono.Unpack(100), &got)
 		require.NoError(t, err)
 		require.False(t, ok)
 		var full *bulkhead.FullError
-		require.ErrorAs(t, turn.LeaveAt(mono.Instant(100).Add(after)), &full)
+		require.ErrorAs(t, turn.LeaveAt(mono.Unpack(100).Add(after)), &full)
 		require.Equal(t, want, full.Reason(), after)
 		require.Equal(t, want == bulkhead.ContextEnded, errors.Is(full, context.DeadlineExceeded))
 	}
@@ -126,7 +126,7 @@ func TestK1_ATurnQueuesWithTheOthers(t *testing.T) {
 		}
 		wait("before")
 		turn := bulkhead.NewTurn(nil, b)
-		ok, err := turn.PollAt(0, &mine)
+		ok, err := turn.PollAt(mono.Instant{}, &mine)
 		require.NoError(t, err)
 		require.False(t, ok)
 		wait("after")
@@ -134,7 +134,7 @@ func TestK1_ATurnQueuesWithTheOthers(t *testing.T) {
 		held.Release()
 		synctest.Wait()
 		require.Equal(t, []string{"before"}, order)
-		ok, err = turn.PollAt(1, &mine)
+		ok, err = turn.PollAt(mono.Unpack(1), &mine)
 		require.NoError(t, err)
 		require.True(t, ok)
 		mine.Release()
@@ -167,7 +167,7 @@ func TestTurnsKeepTheLimits(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"begin": func(t *rapid.T) {
 				e := &entry{turn: bulkhead.NewTurn(part, outer)}
-				ok, err := e.turn.PollAt(0, &e.pair)
+				ok, err := e.turn.PollAt(mono.Instant{}, &e.pair)
 				if e.in = ok; err == nil {
 					all = append(all, e)
 				}
@@ -175,7 +175,7 @@ func TestTurnsKeepTheLimits(t *testing.T) {
 			"poll": func(t *rapid.T) {
 				i, e := pick(t)
 				if !e.in {
-					ok, err := e.turn.PollAt(0, &e.pair)
+					ok, err := e.turn.PollAt(mono.Instant{}, &e.pair)
 					if e.in = ok; err != nil {
 						drop(i)
 					}
@@ -186,7 +186,7 @@ func TestTurnsKeepTheLimits(t *testing.T) {
 				if e.in {
 					e.pair.Release()
 				} else {
-					require.ErrorIs(t, e.turn.LeaveAt(0), bulkhead.ErrFull)
+					require.ErrorIs(t, e.turn.LeaveAt(mono.Instant{}), bulkhead.ErrFull)
 				}
 				drop(i)
 			},

@@ -34,7 +34,7 @@ func (e Entry) encode(k Key, by process, now mono.Instant) []byte {
 	b = append(b, entryVersion)
 	b = append(b, k[:]...)
 	b = append(b, by[:]...)
-	b = binary.BigEndian.AppendUint64(b, uint64(now))
+	b = binary.BigEndian.AppendUint64(b, uint64(now.Pack()))
 	b, _ = time.Now().UTC().AppendBinary(b) // fails for odd time zones alone
 	for _, d := range [...]time.Duration{e.Age, e.Fresh, e.Limit} {
 		b = binary.BigEndian.AppendUint64(b, uint64(d))
@@ -56,7 +56,7 @@ func decode(b []byte, k Key, own process, now mono.Instant) (e Entry, err error)
 	b = b[1+len(k):]
 	by := process(b)
 	b = b[len(by):]
-	since := now.Sub(mono.Instant(binary.BigEndian.Uint64(b)))
+	since := now.Sub(mono.Unpack(int64(binary.BigEndian.Uint64(b))))
 	b = b[8:]
 	if by != own {
 		var written time.Time

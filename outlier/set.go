@@ -135,12 +135,12 @@ func (s *Set) usable(now mono.Instant) (usable, surplus uint64) {
 
 // soonest returns the ejected instance whose time is over first.
 func (s *Set) soonest(out uint64, now mono.Instant) int {
-	best, least := -1, mono.Instant(0)
+	best, least := -1, time.Duration(0)
 	for ; out != 0; out &= out - 1 {
 		i := bits.TrailingZeros64(out)
-		left := mono.Instant(0)
+		left := time.Duration(0)
 		if refusal, ok := s.members[i].breaker.RefusalAt(now).(*breaker.OpenError); ok {
-			left = mono.Instant(refusal.RetryAfterAt(now))
+			left = refusal.RetryAfterAt(now)
 		}
 		if best < 0 || left < least {
 			best, least = i, left

@@ -26,7 +26,7 @@ type Bucket struct {
 // worth PerSecond tokens a second, at most Cap. A token taken moves the moment
 // forward, one earned moves it back, and time itself earns without a write.
 type fill struct {
-	empty atomic.Int64 // a mono.Instant, or moved
+	empty atomic.Int64 // a packed mono.Instant, or moved
 
 	// In units of the time in which the reserve earns as much.
 	earn, cost, full time.Duration
@@ -74,7 +74,7 @@ func (f *fill) set(b Budget) {
 }
 
 func (f *fill) hold(tokens float64, now mono.Instant) {
-	f.empty.Store(int64(now.Add(-f.worth(tokens))))
+	f.empty.Store(now.Add(-f.worth(tokens)).Pack())
 }
 
 // worth returns how long the reserve takes to earn a number of tokens.
@@ -84,7 +84,7 @@ func (f *fill) worth(tokens float64) time.Duration {
 
 // tokens returns what a fill holds that is empty as of that moment.
 func (f *fill) tokens(empty int64, now mono.Instant) float64 {
-	held := now.Sub(mono.Instant(empty))
+	held := now.Sub(mono.Unpack(empty))
 	if held >= f.full {
 		return f.budget.Cap
 	}
@@ -164,7 +164,7 @@ func (k *Bucket) ReturnAt(now mono.Instant) {
 func (k *Bucket) add(now mono.Instant, success bool) {
 	for {
 		f, empty := k.read()
-		fullest := int64(now) - int64(f.full)
+		fullest := now.Pack() - int64(f.full)
 		if empty <= fullest {
 			return
 		}
@@ -185,8 +185,8 @@ func (k *Bucket) TakeAt(now mono.Instant) bool {
 	}
 	for {
 		f, empty := k.read()
-		next := max(empty, int64(now)-int64(f.full)) + int64(f.cost)
-		if next > int64(now) {
+		next := max(empty, now.Pack()-int64(f.full)) + int64(f.cost)
+		if next > now.Pack() {
 			return false
 		}
 		if f.empty.CompareAndSwap(empty, next) {
@@ -226,5 +226,5 @@ func (k *Bucket) FullAt(now mono.Instant) bool {
 		return true
 	}
 	f := k.now.Load()
-	return f.empty.Load() <= int64(now)-int64(f.full)
+	return f.empty.Load() <= now.Pack()-int64(f.full)
 }

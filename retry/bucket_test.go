@@ -22,7 +22,7 @@ func TestC2_ABucketKeepsItsTokens(t *testing.T) {
 				Cap:       rapid.Float64Range(1, 1000).Draw(t, label+" cap"),
 			}
 		}
-		now := mono.Instant(0)
+		now := mono.Instant{}
 		b := draw("first").WithDefaults()
 		k := NewBucketAt(b, now)
 		held := b.Initial

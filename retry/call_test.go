@@ -108,7 +108,7 @@ func FuzzBucket(f *testing.F) {
 		if at < -1e18 || at > 1e18 || len(ops) > 1000 {
 			return // beyond what a clock shows
 		}
-		now := mono.Instant(at)
+		now := mono.Unpack(at)
 		b := Budget{Share: share, PerSecond: perSecond, Cap: most, Initial: initial}
 		if _, err := NewBucket(b); err != nil {
 			return

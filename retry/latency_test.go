@@ -37,7 +37,7 @@ func TestR10_ThePercentileOfTheLastMinute(t *testing.T) {
 			turn int64
 			d    time.Duration
 		}
-		start := mono.Instant(rapid.Int64Range(-1<<60, 1<<60).Draw(t, "start"))
+		start := mono.Unpack(rapid.Int64Range(-1<<60, 1<<60).Draw(t, "start"))
 		share := rapid.Float64Range(0.01, 0.999).Draw(t, "share")
 		l := newLatency(share, start)
 		var all []sample
@@ -72,8 +72,8 @@ func TestR10_ThePercentileOfTheLastMinute(t *testing.T) {
 
 // A goroutine that read the clock long before it records takes nothing back.
 func TestALateSampleTakesNothingBack(t *testing.T) {
-	l := newLatency(0.9, 0)
-	at := mono.Instant(0).Add(time.Hour)
+	l := newLatency(0.9, mono.Instant{})
+	at := mono.Instant{}.Add(time.Hour)
 	for range HedgeSamples {
 		l.RecordAt(time.Second, at)
 	}
@@ -85,30 +85,30 @@ func TestALateSampleTakesNothingBack(t *testing.T) {
 }
 
 func TestThePercentileIsWorkedOutOnceASecond(t *testing.T) {
-	l := newLatency(0.5, 0)
+	l := newLatency(0.5, mono.Instant{})
 	record := func(d time.Duration, at time.Duration) {
 		for range 10 * HedgeSamples {
-			l.RecordAt(d, mono.Instant(at))
+			l.RecordAt(d, mono.Instant{}.Add(at))
 		}
 	}
-	require.Zero(t, l.PercentileAt(0))
+	require.Zero(t, l.PercentileAt(mono.Instant{}))
 	record(time.Millisecond, 0)
-	require.Zero(t, l.PercentileAt(mono.Instant(999*time.Millisecond)))
-	require.Equal(t, above(stepOf(time.Millisecond)), l.PercentileAt(mono.Instant(time.Second)))
+	require.Zero(t, l.PercentileAt(mono.Instant{}.Add(999*time.Millisecond)))
+	require.Equal(t, above(stepOf(time.Millisecond)), l.PercentileAt(mono.Instant{}.Add(time.Second)))
 	record(time.Minute, time.Second)
 	record(time.Minute, time.Second)
-	require.Equal(t, above(stepOf(time.Millisecond)), l.PercentileAt(mono.Instant(1999*time.Millisecond)))
-	require.Equal(t, above(stepOf(time.Minute)), l.PercentileAt(mono.Instant(2*time.Second)))
+	require.Equal(t, above(stepOf(time.Millisecond)), l.PercentileAt(mono.Instant{}.Add(1999*time.Millisecond)))
+	require.Equal(t, above(stepOf(time.Minute)), l.PercentileAt(mono.Instant{}.Add(2*time.Second)))
 }
 
 func TestNoSampleIsLost(t *testing.T) {
-	l := newLatency(0.5, 0)
+	l := newLatency(0.5, mono.Instant{})
 	var all sync.WaitGroup
 	for g := range 8 {
 		all.Go(func() {
 			for i := range 2_000 {
-				l.RecordAt(time.Duration(i%5+1)*time.Millisecond, mono.Instant(time.Duration(g)*latencySpan/8))
-				_ = l.PercentileAt(mono.Instant(time.Duration(i) * time.Millisecond))
+				l.RecordAt(time.Duration(i%5+1)*time.Millisecond, mono.Instant{}.Add(time.Duration(g)*latencySpan/8))
+				_ = l.PercentileAt(mono.Instant{}.Add(time.Duration(i) * time.Millisecond))
 			}
 		})
 	}
@@ -124,15 +124,15 @@ func TestWithoutAPercentileThereIsNoRecord(t *testing.T) {
 	for _, h := range []Hedge{{}, {Delay: time.Second}, {Percentile: 2}} {
 		l := NewLatency(h)
 		require.Nil(t, l)
-		l.RecordAt(time.Second, 0)
-		require.Zero(t, l.PercentileAt(0))
+		l.RecordAt(time.Second, mono.Instant{})
+		require.Zero(t, l.PercentileAt(mono.Instant{}))
 	}
 	require.NotNil(t, NewLatency(Hedge{Percentile: 0.95}))
 }
 
 func TestALatencyCostsNoAllocation(t *testing.T) {
-	l := newLatency(0.95, 0)
-	now := mono.Instant(0)
+	l := newLatency(0.95, mono.Instant{})
+	now := mono.Instant{}
 	require.Zero(t, testing.AllocsPerRun(1_000, func() {
 		now = now.Add(time.Second)
 		l.RecordAt(time.Millisecond, now)
@@ -141,20 +141,20 @@ func TestALatencyCostsNoAllocation(t *testing.T) {
 }
 
 func BenchmarkLatency(b *testing.B) {
-	l := newLatency(0.95, 0)
+	l := newLatency(0.95, mono.Instant{})
 	b.Run("Record", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			l.RecordAt(time.Duration(i&1023)<<14, 0)
+			l.RecordAt(time.Duration(i&1023)<<14, mono.Instant{})
 		}
 	})
 	b.Run("Percentile", func(b *testing.B) {
 		for b.Loop() {
-			_ = l.PercentileAt(0)
+			_ = l.PercentileAt(mono.Instant{})
 		}
 	})
 	b.Run("WorkedOut", func(b *testing.B) {
 		for b.Loop() {
-			_ = l.percentile(0)
+			_ = l.percentile(mono.Instant{})
 		}
 	})
 }
@@ -162,7 +162,7 @@ func BenchmarkLatency(b *testing.B) {
 func TestANilLatencyKnowsNothing(t *testing.T) {
 	var none *Latency
 	none.Update(Hedge{Percentile: 0.5})
-	none.RecordAt(1, 0)
-	require.Zero(t, none.PercentileAt(0))
-	require.True(t, none.IdleAt(0))
+	none.RecordAt(1, mono.Instant{})
+	require.Zero(t, none.PercentileAt(mono.Instant{}))
+	require.True(t, none.IdleAt(mono.Instant{}))
 }

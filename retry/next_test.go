@@ -47,7 +47,7 @@ func TestR2_TheRuleOverAllItsInputs(t *testing.T) {
 	}
 	now, cases := mono.Now(), 0
 	bucket := NewBucketAt(Budget{Cap: 1}, now)
-	oneToken, noToken := bucket.now.Load().empty.Load(), int64(now)
+	oneToken, noToken := bucket.now.Load().empty.Load(), now.Pack()
 	for name, policy := range policies {
 		for class := call.Class(0); class <= call.Permanent+1; class++ {
 			for safety := call.SafetyUnknown; safety <= call.ReadOnly; safety++ {

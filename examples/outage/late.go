@@ -62,7 +62,7 @@ func lateSuccesses(allow func(now time.Duration) admission, state func(now time.
 
 // kitsLateSuccess plays it with the kit's breaker.
 func kitsLateSuccess() lateSuccess {
-	instant := func(at time.Duration) mono.Instant { return mono.Instant(0).Add(at) }
+	instant := func(at time.Duration) mono.Instant { return mono.Instant{}.Add(at) }
 	b, err := breaker.NewAt("dependency", *articleBreaker(patient), instant(0), func() float64 { return 0 })
 	if err != nil {
 		panic(err) // it is the article's

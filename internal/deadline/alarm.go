@@ -1,7 +1,6 @@
 package deadline
 
 import (
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -47,7 +46,7 @@ func (p *part) runs() bool { return p != nil && p.state.Load() == partRuns }
 
 // pass reports whether it is now that the limit passes.
 func (p *part) pass(now mono.Instant) bool {
-	return p.runs() && now >= p.until && p.state.CompareAndSwap(partRuns, partPassed)
+	return p.runs() && !now.Before(p.until) && p.state.CompareAndSwap(partRuns, partPassed)
 }
 
 // meet ends the limit, if it has not passed.
@@ -71,11 +70,11 @@ const (
 )
 
 // idleUntil returns when the wait that runs has lasted too long.
-func (h *Held) idleUntil() mono.Instant { return mono.Instant(h.waitBegan.Load()).Add(h.idle) }
+func (h *Held) idleUntil() mono.Instant { return mono.Unpack(h.waitBegan.Load()).Add(h.idle) }
 
 // idlePasses reports whether it is now that the limit passes.
 func (h *Held) idlePasses(now mono.Instant) bool {
-	return h.waits.Load() == idleWaits && now >= h.idleUntil() && h.waits.CompareAndSwap(idleWaits, idlePassed)
+	return h.waits.Load() == idleWaits && !now.Before(h.idleUntil()) && h.waits.CompareAndSwap(idleWaits, idlePassed)
 }
 
 // endIdle ends the limit, if it has not passed.
@@ -102,29 +101,29 @@ func (h *Held) passing(now mono.Instant) bool {
 }
 
 // unarmed is when a timer rings that is not set.
-const unarmed mono.Instant = math.MaxInt64
+func unarmed() mono.Instant { return mono.Last() }
 
 // arm sets the timer for what may pass next, unless it rings before that anyhow. A
 // limit that has ended meanwhile is left to ring in vain. h.mu is held.
 func (h *Held) arm(now mono.Instant) {
-	next := unarmed
+	next := unarmed()
 	if h.opening.runs() {
 		next = h.opening.until
 	}
 	if h.first.runs() {
-		next = min(next, h.first.until)
+		next = mono.Earlier(next, h.first.until)
 	}
 	switch h.waits.Load() {
 	case idleRests: // a wait may begin at once
-		next = min(next, now.Add(h.idle))
+		next = mono.Earlier(next, now.Add(h.idle))
 	case idleWaits:
-		next = min(next, h.idleUntil())
+		next = mono.Earlier(next, h.idleUntil())
 	}
 	switch {
-	case next == unarmed:
+	case next == unarmed():
 	case h.timer == nil:
 		h.due, h.timer = next, time.AfterFunc(next.Sub(now), h.ring)
-	case next < h.due:
+	case next.Before(h.due):
 		h.due = next
 		h.timer.Reset(next.Sub(now))
 	}
@@ -136,7 +135,7 @@ func (h *Held) ring() {
 	h.passing(now)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.due = unarmed; h.made.Err() == nil {
+	if h.due = unarmed(); h.made.Err() == nil {
 		h.arm(now)
 	}
 }

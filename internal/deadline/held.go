@@ -25,7 +25,7 @@ type Held struct {
 	first   *part // nil if there is none
 
 	idle      time.Duration // limit on each wait
-	waitBegan atomic.Int64  // a mono.Instant: of the wait that runs
+	waitBegan atomic.Int64  // a packed mono.Instant: of the wait that runs
 	waits     atomic.Uint32 // idleNone, …
 
 	// state begins as heldAlone and may go to one of the ends; at last it may be
@@ -76,7 +76,7 @@ func (h *Held) Opened() *timeout.Error {
 	if h.opening.runs() {
 		return h.OpenedAt(mono.Now())
 	}
-	return h.stop(&h.opening, heldOpening, 0)
+	return h.stop(&h.opening, heldOpening, mono.Instant{})
 }
 
 // OpenedAt is Opened for a caller that has read the clock.
@@ -127,7 +127,7 @@ func (h *Held) WatchIdle(limit time.Duration) {
 // BeginWait begins a wait.
 func (h *Held) BeginWait() {
 	if h != nil && h.waits.Load() == idleRests {
-		h.waitBegan.Store(int64(mono.Now()))
+		h.waitBegan.Store(mono.Now().Pack())
 		h.waits.CompareAndSwap(idleRests, idleWaits)
 	}
 }

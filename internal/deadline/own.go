@@ -61,7 +61,7 @@ func (o *Own) Err() error {
 		switch {
 		case o.caller.Err() != nil:
 			o.state.CompareAndSwap(ownIdle, ownOrphaned)
-		case mono.Now() >= o.until:
+		case !mono.Now().Before(o.until):
 			o.state.CompareAndSwap(ownIdle, ownExpired)
 		default:
 			return nil

@@ -208,4 +208,4 @@ func (r *Registry[V]) sharedLocked() V {
 }
 
 // tick counts time in steps of 2^30 ns, about 1.07 s.
-func (r *Registry[V]) tick(now mono.Instant) int64 { return int64(now-r.epoch) >> 30 }
+func (r *Registry[V]) tick(now mono.Instant) int64 { return int64(now.Sub(r.epoch)) >> 30 }

@@ -2,6 +2,7 @@ package mono_test
 
 import (
 	"math"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +39,7 @@ func TestAddDoesNotOverflow(t *testing.T) {
 	endless := func(t *testing.T) {
 		now := mono.Now()
 		require.Greater(t, now.Add(math.MaxInt64).Sub(now), 100*365*24*time.Hour)
-		require.Less(t, now.Add(-time.Hour), now)
+		require.True(t, now.Add(-time.Hour).Before(now))
 	}
 	endless(t)
 	synctest.Test(t, endless)
@@ -46,4 +47,24 @@ func TestAddDoesNotOverflow(t *testing.T) {
 
 func TestReadingTheClockDoesNotAllocate(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { mono.Now() }))
+}
+
+// An untyped constant is no Instant, so that nobody outside of the module can call
+// the exported methods that take one.
+func TestAConstantIsNoInstant(t *testing.T) {
+	require.Equal(t, reflect.Struct, reflect.TypeFor[mono.Instant]().Kind())
+}
+
+func TestInstantsAreOrdered(t *testing.T) {
+	now := mono.Now()
+	row := []mono.Instant{mono.First(), now.Add(-1), now, now.Add(1), mono.Last()}
+	for i, u := range row {
+		require.Equal(t, u, mono.Unpack(u.Pack()))
+		for j, v := range row {
+			require.Equal(t, i < j, u.Before(v))
+			require.Equal(t, i > j, u.After(v))
+			require.Equal(t, row[min(i, j)], mono.Earlier(u, v))
+			require.Equal(t, row[max(i, j)], mono.Later(u, v))
+		}
+	}
 }

@@ -20,7 +20,7 @@ type Explanation struct {
 	Method string
 	Wire   string // "grpc", "http" or "do", the protocol that reads the name; "" if Unread
 	Entry  string // the table's entry that applies, "Default" if none does
-	Policy Policy // in force; a layer that is switched off is its Off value
+	Policy Policy // a copy of what is in force; a layer that is switched off is its Off value
 
 	// Unread reports that neither an adapter nor [Do] has used the kit yet. The name was
 	// read as Do reads it: an adapter may find the entry of a group or pattern that it
@@ -134,7 +134,7 @@ func (m *Method) explain(name string, declared call.Safety, protocol string, wai
 			Fallback: orOff(m.fallback.policy, fallback.Off), Retry: orOff(m.retry.policy, retry.Off),
 			Breaker: orOff(m.breaker.policy, breaker.Off), Timeout: orOff(m.timeout.policy, timeout.Off),
 			Bulkhead: orOff(m.bulkhead.policy, bulkhead.Off), Classify: m.classify,
-		},
+		}.clone(), // what is in force is nobody's to change
 		From: Origins{
 			Fallback: m.fallback.from, Retry: m.retry.from, Breaker: m.breaker.from,
 			Timeout: m.timeout.from, Bulkhead: m.bulkhead.from,
@@ -151,7 +151,7 @@ func (m *Method) explain(name string, declared call.Safety, protocol string, wai
 	}
 	e.OneAttempt = m.oneAttempt(e, by, protocol)
 	if e.Safety == call.ReadOnly {
-		e.Fallbacks = e.Policy.Fallback.Describe(protocol != "")
+		e.Fallbacks = fallbacks(e.Policy.Fallback, protocol != "")
 	}
 	e.Waits = m.waits(waits)
 	return e, by

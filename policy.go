@@ -108,7 +108,9 @@ var standard = Standard()
 // clone copies every layer, so that later changes to the caller's values, or to
 // another kit's, do not reach this one.
 func (p Policy) clone() Policy {
-	p.Fallback = p.Fallback.Clone()
+	if p.Fallback = copied(p.Fallback); p.Fallback != nil {
+		p.Fallback.Stale = copied(p.Fallback.Stale)
+	}
 	p.Retry = copied(p.Retry)
 	p.Breaker = copied(p.Breaker)
 	p.Timeout = copied(p.Timeout)

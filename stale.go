@@ -2,6 +2,8 @@ package holdfast
 
 import (
 	"context"
+	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/holdfast-go/holdfast/call"
@@ -55,7 +57,7 @@ func (c *Call) TakesBy(take func(answer any, failure error) error) { c.take = ta
 // and so before the call's end is.
 func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 	err = c.ofWrite(c.Err())
-	if c.fallback == nil || !fallback.Applies(c.info.Safety, c.last.Class) || ctx.Err() != nil {
+	if c.fallback == nil || !answerable(c.info.Safety, c.last.Class) || ctx.Err() != nil {
 		return nil, err
 	}
 	var broken error
@@ -75,6 +77,13 @@ func (c *Call) Fallback(ctx context.Context) (answer any, err error) {
 		return nil, err
 	}
 	return c.give(ctx, answer, broken)
+}
+
+// answerable reports whether a call of this safety that ended in this class may be
+// answered by a fallback. A client's own fault, a cancelled call and an answer
+// of the dependency's own come back unchanged.
+func answerable(safety call.Safety, class call.Class) bool {
+	return safety == call.ReadOnly && (class == call.Refused || class == call.Throttled || class.Failed())
 }
 
 // give ends the call with an answer, if it is one for the caller and failure is nil.
@@ -113,3 +122,20 @@ func (m *Method) Stale() *fallback.Stale {
 // KeepsStale reports whether any method of the table has a policy for stale
 // answers.
 func (t *Table) KeepsStale() bool { return t.keeps }
+
+// fallbacks says in words what a read is answered with, in the order in which it is
+// asked. cached says that its adapter has a cache.
+func fallbacks(p *fallback.Policy, cached bool) (answers []string) {
+	if p.Stale != nil && cached {
+		s := p.Stale.WithDefaults()
+		whose := "kept for each identity"
+		if reflect.ValueOf(s.Identity).Pointer() == reflect.ValueOf(fallback.SharedByAll).Pointer() {
+			whose = "shared by all"
+		}
+		answers = append(answers, fmt.Sprintf("Fallback.Stale: an earlier answer, %s, younger than %v", whose, s.MaxStale))
+	}
+	if p.Answer != nil {
+		answers = append(answers, "Fallback.Answer: a computed one")
+	}
+	return answers
+}

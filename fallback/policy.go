@@ -2,8 +2,6 @@ package fallback
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/check"
@@ -51,19 +49,6 @@ func Off() *Policy { return &Policy{off: true} }
 // IsOff reports whether p was made by [Off] or is a copy of such a value.
 func (p *Policy) IsOff() bool { return p != nil && p.off }
 
-// Clone returns a copy that shares nothing with p that either may change.
-func (p *Policy) Clone() *Policy {
-	if p == nil {
-		return nil
-	}
-	c := *p
-	if p.Stale != nil {
-		stale := *p.Stale
-		c.Stale = &stale
-	}
-	return &c
-}
-
 // Check returns every bad field.
 func (p Policy) Check() check.Faults {
 	var faults check.Faults
@@ -77,33 +62,6 @@ func (p Policy) Check() check.Faults {
 		faults.In("Stale", p.Stale.check())
 	}
 	return faults
-}
-
-// Describe says in words what a read is answered with, in the order in which it is
-// asked. cached says that its adapter has a cache.
-func (p *Policy) Describe(cached bool) (answers []string) {
-	if p.Stale != nil && cached {
-		s := p.Stale.WithDefaults()
-		whose := "kept for each identity"
-		if reflect.ValueOf(s.Identity).Pointer() == reflect.ValueOf(SharedByAll).Pointer() {
-			whose = "shared by all"
-		}
-		answers = append(answers, fmt.Sprintf("Fallback.Stale: an earlier answer, %s, younger than %v", whose, s.MaxStale))
-	}
-	if p.Answer != nil {
-		answers = append(answers, "Fallback.Answer: a computed one")
-	}
-	return answers
-}
-
-// Applies reports whether a call of this safety that ended in this class may be
-// answered by a fallback. A client's own fault, a cancelled call and an answer
-// of the dependency's own come back unchanged.
-func Applies(safety call.Safety, class call.Class) bool {
-	if safety != call.ReadOnly {
-		return false
-	}
-	return class == call.Refused || class == call.Throttled || class.Failed()
 }
 
 // Kind says what a fallback's answer is.

@@ -7,22 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
 )
-
-// F1, F2: the whole product of safeties and classes.
-func TestF1_OnlyAReadThatFailedIsAnswered(t *testing.T) {
-	answered := map[call.Class]bool{
-		call.Refused: true, call.Throttled: true, call.ServerFault: true, call.Unavailable: true, call.TimedOut: true,
-	}
-	for safety := call.SafetyUnknown; safety.Valid(); safety++ {
-		for class := call.Class(0); class <= call.Permanent; class++ {
-			want := safety == call.ReadOnly && answered[class]
-			require.Equal(t, want, fallback.Applies(safety, class), "%v %v", safety, class)
-		}
-	}
-}
 
 // F5: both errors are reachable, the primary first.
 func TestF5_BothErrorsAreReachable(t *testing.T) {
@@ -45,4 +31,11 @@ func TestThePolicyIsChecked(t *testing.T) {
 	answer := fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return nil, nil }}
 	require.NoError(t, answer.Check().Err("t"))
 	require.False(t, answer.IsOff())
+}
+
+func TestKinds(t *testing.T) {
+	require.Equal(t, "stale", fallback.KindStale.String())
+	require.Equal(t, "computed", fallback.KindComputed.String())
+	require.Equal(t, "none", fallback.Kind(0).String())
+	require.Equal(t, "invalid", fallback.Kind(9).String())
 }

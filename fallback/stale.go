@@ -134,19 +134,3 @@ func (s Stale) check() check.Faults {
 	}
 	return faults
 }
-
-// everybodys is the owner of answers that are shared by all.
-const everybodys = "*"
-
-// owner returns whose answers a call may read and fill, as a part of a key; ok is
-// false if nobody knows. credentials says that the call has some of its own.
-func (s *Stale) owner(ctx context.Context, r Request, credentials bool) (owner string, ok bool) {
-	switch name := s.Identity(ctx, r); {
-	case name == "":
-		return "", false
-	case name == everybody:
-		return everybodys, !credentials
-	default:
-		return "=" + name, true
-	}
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 	"github.com/holdfast-go/holdfast/internal/cachecontrol"
 	"github.com/holdfast-go/holdfast/internal/credential"
 )
@@ -22,16 +23,16 @@ import (
 // keep is what a unary call has to do with its connection's copies of earlier
 // replies.
 type keep struct {
-	cache  *fallback.Cache
+	cache  *answers.Cache
 	policy *fallback.Stale
-	key    fallback.Key
+	key    answers.Key
 	shared bool     // the reply is everybody's
 	secret []string // the option's
 	reply  proto.Message
-	asked  fallback.Stamp // when the call began
-	header metadata.MD    // of the attempt that the call ended with
-	heard  bool           // it is known: gRPC has told of the attempt's end
-	stale  metadata.MD    // the marks of the stale reply, if that was read
+	asked  answers.Stamp // when the call began
+	header metadata.MD   // of the attempt that the call ended with
+	heard  bool          // it is known: gRPC has told of the attempt's end
+	stale  metadata.MD   // the marks of the stale reply, if that was read
 
 	mu      sync.Mutex
 	changed bool // an attempt hook has put credentials into an attempt
@@ -135,7 +136,7 @@ func (k *keep) marks(after call.Class) metadata.MD {
 	if k != nil && k.stale != nil {
 		return k.stale
 	}
-	return metadata.Pairs(fallback.CacheStatusField, fallback.ComputedStatus(after))
+	return metadata.Pairs(fallback.CacheStatusField, answers.ComputedStatus(after))
 }
 
 // read returns the stale reply, nil if there is none.
@@ -179,12 +180,12 @@ func (k *keep) take(ctx context.Context, class call.Class, err error) {
 // terms returns on what terms a reply may be stored, and whether it may be at all.
 // gRPC has no rules for that; a server that sends Cache-Control as metadata means
 // it as it is meant in HTTP.
-func terms(header metadata.MD, policy fallback.Stale, age time.Duration) (e fallback.Entry, ok bool) {
+func terms(header metadata.MD, policy fallback.Stale, age time.Duration) (e answers.Entry, ok bool) {
 	says, readable := cachecontrol.Parse(header["cache-control"])
 	if !readable || says.NoStore || says.NoCache || says.Private || fallback.MarkedBy(header["cache-status"]) {
-		return fallback.Entry{}, false
+		return answers.Entry{}, false
 	}
-	e = fallback.Entry{Age: age, Fresh: policy.Fresh, Limit: policy.MaxStale}
+	e = answers.Entry{Age: age, Fresh: policy.Fresh, Limit: policy.MaxStale}
 	if says.MaxAge.Set {
 		e.Fresh = says.MaxAge.Duration
 	}
@@ -197,17 +198,17 @@ func terms(header metadata.MD, policy fallback.Stale, age time.Duration) (e fall
 // along.
 type caches struct {
 	scope  string
-	shared *fallback.Cache // of all connections, if there is a scope; of calls without one
+	shared *answers.Cache // of all connections, if there is a scope; of calls without one
 
 	mu     sync.RWMutex
-	byConn map[weak.Pointer[grpc.ClientConn]]*fallback.Cache
+	byConn map[weak.Pointer[grpc.ClientConn]]*answers.Cache
 }
 
 func newCaches(scope string) *caches {
-	return &caches{scope: scope, shared: fallback.NewCache(scope), byConn: map[weak.Pointer[grpc.ClientConn]]*fallback.Cache{}}
+	return &caches{scope: scope, shared: answers.NewCache(scope), byConn: map[weak.Pointer[grpc.ClientConn]]*answers.Cache{}}
 }
 
-func (c *caches) of(cc *grpc.ClientConn) *fallback.Cache {
+func (c *caches) of(cc *grpc.ClientConn) *answers.Cache {
 	if c.scope != "" || cc == nil {
 		return c.shared
 	}
@@ -221,7 +222,7 @@ func (c *caches) of(cc *grpc.ClientConn) *fallback.Cache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if found = c.byConn[conn]; found == nil {
-		found = fallback.NewCache("")
+		found = answers.NewCache("")
 		c.byConn[conn] = found
 		runtime.AddCleanup(cc, c.forget, conn)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/call"
-	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 )
 
 // What is read of a failed response, so that its connection can be used again,
@@ -25,9 +25,9 @@ type answer struct {
 	holder *holder // nil if it has no body: the attempt has ended
 	parked bool
 
-	upstream int            // that it comes from, if there are several
-	sent     http.Header    // what it answers, if it may be stored
-	asked    fallback.Stamp // and when that was sent
+	upstream int           // that it comes from, if there are several
+	sent     http.Header   // what it answers, if it may be stored
+	asked    answers.Stamp // and when that was sent
 }
 
 // keep makes the response's body give back what the attempt holds at its end. A status

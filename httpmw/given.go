@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 )
 
 // given takes a fallback's answer, and holds its body until the caller has it. A nil
@@ -61,7 +62,7 @@ func (x *exchange) substitute(resp *http.Response) *http.Response {
 		own.Body = http.NoBody
 	}
 	if !fallback.MarkedBy(own.Header[fallback.CacheStatusField]) {
-		own.Header.Add(fallback.CacheStatusField, fallback.ComputedStatus(x.call.Result().Class))
+		own.Header.Add(fallback.CacheStatusField, answers.ComputedStatus(x.call.Result().Class))
 	}
 	own.Request = x.req
 	return &own

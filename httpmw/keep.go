@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 	"github.com/holdfast-go/holdfast/internal/cachecontrol"
 )
 
@@ -19,7 +20,7 @@ type keep struct {
 	transport *Transport
 	policy    *fallback.Stale
 	req       *http.Request
-	key       fallback.Key
+	key       answers.Key
 	shared    bool // the answer is everybody's
 	asks      cachecontrol.Directives
 }
@@ -207,12 +208,12 @@ func only(h http.Header, names []string) http.Header {
 
 // put stores a copy, and where the answer varies with some fields of the request's
 // header, which asked holds, by these. at is when it was asked for.
-func (k *keep) put(ctx context.Context, names []string, asked http.Header, e fallback.Entry, at fallback.Stamp) {
+func (k *keep) put(ctx context.Context, names []string, asked http.Header, e answers.Entry, at answers.Stamp) {
 	if len(names) == 0 {
 		k.transport.cache.Put(ctx, k.policy, k.key, e, at)
 		return
 	}
-	k.transport.cache.Aside(ctx, k.policy, k.key, at, func(f fallback.Fill) {
+	k.transport.cache.Aside(ctx, k.policy, k.key, at, func(f answers.Fill) {
 		index, ok, err := f.Get(k.key)
 		if err != nil {
 			return // another index would lead to none of those that there are

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
-	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
@@ -65,7 +65,7 @@ func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
 		l.end(res, mono.Now())
 		return
 	}
-	var asked fallback.Stamp
+	var asked answers.Stamp
 	if x.keep != nil {
 		asked = x.transport.cache.Stamp()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 	"github.com/holdfast-go/holdfast/internal/cachecontrol"
 )
 
@@ -20,14 +21,14 @@ var storedStatuses = [...]int{
 
 // terms returns on what terms a response may be stored, and whether it may be at
 // all. Its age is what the response says of it, if it has come through a cache.
-func terms(resp *http.Response, s *fallback.Stale, shared bool, asked time.Duration) (e fallback.Entry, ok bool) {
+func terms(resp *http.Response, s *fallback.Stale, shared bool, asked time.Duration) (e answers.Entry, ok bool) {
 	says, readable := cachecontrol.Parse(resp.Header["Cache-Control"])
 	switch {
 	case !slices.Contains(storedStatuses[:], resp.StatusCode),
 		!readable, says.NoStore, says.NoCache, says.Private,
 		varies(resp.Header, "*"),
 		fallback.MarkedBy(resp.Header[fallback.CacheStatusField]):
-		return fallback.Entry{}, false
+		return answers.Entry{}, false
 	}
 	policy := s.WithDefaults()
 	e.Age = ageOf(resp.Header)

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 )
 
 // The forms of what is stored under a key: a response, or what its variants
@@ -143,7 +143,7 @@ func decodeVariants(b []byte) (v variants, ok bool) {
 }
 
 // key returns the key of the variant for a request.
-func (v variants) key(of fallback.Key, h http.Header) fallback.Key {
+func (v variants) key(of answers.Key, h http.Header) answers.Key {
 	part := of.Part()
 	part.Add(v.nonce)
 	for _, name := range v.names {

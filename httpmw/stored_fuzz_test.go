@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 )
 
 // FuzzStored: a store may hold anything. Nothing breaks, and what is read as a
@@ -37,7 +37,7 @@ func FuzzStored(f *testing.F) {
 			require.True(t, ok)
 			require.Equal(t, v.nonce, again.nonce)
 			require.ElementsMatch(t, v.names, again.names)
-			require.NotPanics(t, func() { v.key(fallback.Key{}, http.Header{}) })
+			require.NotPanics(t, func() { v.key(answers.Key{}, http.Header{}) })
 		}
 		resp, ok := decodeResponse(b)
 		if !ok {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
-	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
 )
 
@@ -17,7 +17,7 @@ type Transport struct {
 	base    http.RoundTripper
 	binding *holdfast.Binding
 	targets targets
-	cache   *fallback.Cache
+	cache   *answers.Cache
 	options options
 
 	failover *failover // nil if requests go where they say
@@ -42,7 +42,7 @@ func newTransport(base http.RoundTripper, k *holdfast.Kit, o options) (*Transpor
 	if base == nil {
 		base = http.DefaultTransport
 	}
-	return &Transport{base: base, binding: binding, options: o, cache: fallback.NewCache(o.cacheScope)}, nil
+	return &Transport{base: base, binding: binding, options: o, cache: answers.NewCache(o.cacheScope)}, nil
 }
 
 // NewTransport is [New] for a table that is known to be right, such as a literal

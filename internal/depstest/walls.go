@@ -13,7 +13,7 @@ const (
 	tools                    // internal helpers
 	parts                    // breaker, retry, ...: none knows another
 	answers                  // what builds on a part: a fallback, another instance, the contexts of limits
-	kit                      // the root package
+	kit                      // the root package, and what the adapters need beside it
 	adapters                 // the wires and what else is attached to a kit
 	users                    // examples
 	testSupport              // imported by tests only
@@ -50,6 +50,7 @@ var layers = map[string]layer{
 	"internal/deadline":   answers,
 	"outlier":             answers,
 	"":                    kit,
+	"internal/answers":    kit,
 	"grpcmw":              adapters,
 	"httpmw":              adapters,
 	"telemetry":           adapters,

@@ -1,4 +1,4 @@
-package fallback
+package answers
 
 import (
 	"context"
@@ -6,13 +6,15 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash"
+
+	"github.com/holdfast-go/holdfast/fallback"
 )
 
 // Key names a copy. It is a digest of everything that decides which answer is
 // the right one.
 type Key [sha256.Size]byte
 
-// String returns the key as a [Store] sees it.
+// String returns the key as a [fallback.Store] sees it.
 func (k Key) String() string { return base64.RawURLEncoding.EncodeToString(k[:]) }
 
 // KeyHash makes a [Key] out of fields. Each field goes in with its length, so that
@@ -27,8 +29,8 @@ type KeyHash struct {
 // Key begins the key of a call's copy; ok is false if the call has no part in the
 // cache, because nobody knows whose answer it is. credentials says that the
 // request has some of its own.
-func (c *Cache) Key(ctx context.Context, s *Stale, r Request, credentials bool) (h KeyHash, ok bool) {
-	owner, ok := s.owner(ctx, r, credentials)
+func (c *Cache) Key(ctx context.Context, s *fallback.Stale, r fallback.Request, credentials bool) (h KeyHash, ok bool) {
+	owner, ok := owner(ctx, s, r, credentials)
 	if !ok {
 		return KeyHash{}, false
 	}
@@ -74,4 +76,23 @@ func (k Key) Part() KeyHash {
 	h := KeyHash{sum: sha256.New()}
 	h.AddBytes(k[:])
 	return h
+}
+
+// everybodys is the owner of answers that are shared by all.
+const everybodys = "*"
+
+// everybody is what an Identity returns for one of those: a name that nobody can have.
+var everybody = fallback.SharedByAll(context.Background(), fallback.Request{})
+
+// owner returns whose answers a call may read and fill, as a part of a key; ok is
+// false if nobody knows. credentials says that the call has some of its own.
+func owner(ctx context.Context, s *fallback.Stale, r fallback.Request, credentials bool) (owner string, ok bool) {
+	switch name := s.Identity(ctx, r); {
+	case name == "":
+		return "", false
+	case name == everybody:
+		return everybodys, !credentials
+	default:
+		return "=" + name, true
+	}
 }

@@ -1,4 +1,4 @@
-package fallback_test
+package answers_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 )
 
 // F3: what was asked for before a copy was removed does not bring it back, nor a part
@@ -18,25 +18,25 @@ func TestF3_AnAnswerAskedForBeforeARemovalIsNotStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		part := r.key.Part().Key()
-		has := func(k fallback.Key) bool {
+		has := func(k answers.Key) bool {
 			synctest.Wait()
 			_, ok, err := r.Get(t.Context(), r.policy, k)
 			require.NoError(t, err)
 			return ok
 		}
-		e := fallback.Entry{Limit: time.Minute}
+		e := answers.Entry{Limit: time.Minute}
 		asked := r.Stamp()
 		r.Put(t.Context(), r.policy, r.key, e, asked)
 		require.True(t, has(r.key))
 		r.Drop(t.Context(), r.policy, r.key) // in the same instant
 		r.Put(t.Context(), r.policy, r.key, e, asked)
-		r.Aside(t.Context(), r.policy, r.key, asked, func(f fallback.Fill) { _ = f.Put(part, e) })
+		r.Aside(t.Context(), r.policy, r.key, asked, func(f answers.Fill) { _ = f.Put(part, e) })
 		require.False(t, has(r.key))
 		require.False(t, has(part))
 
 		asked = r.Stamp()
 		r.Put(t.Context(), r.policy, r.key, e, asked)
-		r.Aside(t.Context(), r.policy, r.key, asked, func(f fallback.Fill) { _ = f.Put(part, e) })
+		r.Aside(t.Context(), r.policy, r.key, asked, func(f answers.Fill) { _ = f.Put(part, e) })
 		require.True(t, has(r.key))
 		require.True(t, has(part))
 	})
@@ -50,7 +50,7 @@ func TestF3_ARemovalOvertakesACopyOnItsWay(t *testing.T) {
 		asked := r.Stamp()
 		slow := make(chan struct{})
 		r.store.hold = slow
-		r.Put(t.Context(), r.policy, r.key, fallback.Entry{Limit: time.Minute}, asked)
+		r.Put(t.Context(), r.policy, r.key, answers.Entry{Limit: time.Minute}, asked)
 		synctest.Wait() // it is on its way
 		r.store.mu.Lock()
 		r.store.hold = nil
@@ -97,7 +97,7 @@ func TestF3_RemovalsAndCopiesBesideEachOther(t *testing.T) {
 		asked := r.Stamp()
 		var all sync.WaitGroup
 		for range 3 {
-			all.Go(func() { r.Put(t.Context(), r.policy, r.key, fallback.Entry{Limit: time.Minute}, asked) })
+			all.Go(func() { r.Put(t.Context(), r.policy, r.key, answers.Entry{Limit: time.Minute}, asked) })
 		}
 		all.Go(func() { r.Drop(t.Context(), r.policy, r.key) })
 		all.Wait()

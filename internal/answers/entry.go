@@ -1,4 +1,4 @@
-package fallback
+package answers
 
 import (
 	"encoding/binary"

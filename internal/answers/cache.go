@@ -1,4 +1,4 @@
-package fallback
+package answers
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
 // Cache is the copies of one transport or connection, in whatever stores the
-// policies name. Adapters make it; users have no need of it.
+// policies name.
 type Cache struct {
 	scope string
 	own   process
@@ -37,27 +38,27 @@ var errBusy = fmt.Errorf("fallback: the store was not asked, with %d accesses un
 
 // Get returns the copy under k, if it may be given now. An error says that the
 // store failed.
-func (c *Cache) Get(ctx context.Context, s *Stale, k Key) (e Entry, ok bool, err error) {
+func (c *Cache) Get(ctx context.Context, s *fallback.Stale, k Key) (e Entry, ok bool, err error) {
 	value, err := c.get(ctx, s, k)
 	return c.read(s, k, value, err)
 }
 
 // read makes of what the store has returned what there is to give.
-func (c *Cache) read(s *Stale, k Key, value []byte, err error) (e Entry, ok bool, _ error) {
+func (c *Cache) read(s *fallback.Stale, k Key, value []byte, err error) (e Entry, ok bool, _ error) {
 	if err != nil || value == nil {
 		return Entry{}, false, err
 	}
 	if e, err = decode(value, k, c.own, mono.Now()); err != nil {
-		s.failed(err)
+		failed(s, err)
 		return Entry{}, false, nil
 	}
 	return e, e.Age < min(e.Limit, s.WithDefaults().MaxStale), nil
 }
 
-func (c *Cache) get(ctx context.Context, s *Stale, k Key) ([]byte, error) {
-	if _, here := s.Store.(InProcess); here {
+func (c *Cache) get(ctx context.Context, s *fallback.Stale, k Key) ([]byte, error) {
+	if _, here := s.Store.(fallback.InProcess); here {
 		value, err := s.Store.Get(ctx, k.String())
-		return value, s.failed(err)
+		return value, failed(s, err)
 	}
 	var value []byte
 	done := make(chan error, 1)
@@ -68,19 +69,19 @@ func (c *Cache) get(ctx context.Context, s *Stale, k Key) ([]byte, error) {
 		value = found
 		done <- err
 	}, func(err error) { done <- err }) {
-		return nil, s.failed(errBusy)
+		return nil, failed(s, errBusy)
 	}
 	select {
 	case err := <-done:
-		return value, s.failed(err)
+		return value, failed(s, err)
 	case <-ctx.Done():
-		return nil, s.failed(fmt.Errorf("fallback: the store did not answer: %w", ctx.Err()))
+		return nil, failed(s, fmt.Errorf("fallback: the store did not answer: %w", ctx.Err()))
 	}
 }
 
 // Put stores a copy of an answer that was asked for at a moment, unless [Cache.Drop]
 // was called for it since. It does not wait for a slow store, and no failure comes back.
-func (c *Cache) Put(ctx context.Context, s *Stale, k Key, e Entry, asked Stamp) {
+func (c *Cache) Put(ctx context.Context, s *fallback.Stale, k Key, e Entry, asked Stamp) {
 	if set := c.set(s, k, k, e, asked); set != nil {
 		c.write(ctx, s, set)
 	}
@@ -88,7 +89,7 @@ func (c *Cache) Put(ctx context.Context, s *Stale, k Key, e Entry, asked Stamp) 
 
 // set returns the access that stores a copy as a part of what whole names, nil if it is
 // too old already or was removed.
-func (c *Cache) set(s *Stale, whole, k Key, e Entry, asked Stamp) func(context.Context) error {
+func (c *Cache) set(s *fallback.Stale, whole, k Key, e Entry, asked Stamp) func(context.Context) error {
 	ttl := min(e.Limit, s.WithDefaults().MaxStale) - e.Age
 	if ttl <= 0 || c.drops.since(whole, asked) {
 		return nil
@@ -108,12 +109,12 @@ func (c *Cache) set(s *Stale, whole, k Key, e Entry, asked Stamp) func(context.C
 
 // Drop removes a copy, as Put stores one. What was asked for before is not stored any
 // more: it may be what the copy was removed for.
-func (c *Cache) Drop(ctx context.Context, s *Stale, k Key) {
+func (c *Cache) Drop(ctx context.Context, s *fallback.Stale, k Key) {
 	c.drops.note(k)
 	c.write(ctx, s, func(ctx context.Context) error { return s.Store.Delete(ctx, k.String()) })
 }
 
-func (c *Cache) write(ctx context.Context, s *Stale, access func(context.Context) error) {
+func (c *Cache) write(ctx context.Context, s *fallback.Stale, access func(context.Context) error) {
 	c.fill(Fill{ctx: ctx, cache: c, stale: s}, func(f Fill) { _ = f.do(access) })
 }
 
@@ -122,7 +123,7 @@ func (c *Cache) write(ctx context.Context, s *Stale, access func(context.Context
 type Fill struct {
 	ctx   context.Context
 	cache *Cache
-	stale *Stale
+	stale *fallback.Stale
 	whole Key // which Drop removes
 	asked Stamp
 }
@@ -131,31 +132,31 @@ type Fill struct {
 // access, however many it makes. For a store in this process it runs at once. What the
 // fill puts are parts of what k names, as of when the answer was asked for: they are not
 // stored if [Cache.Drop] was called for k since.
-func (c *Cache) Aside(ctx context.Context, s *Stale, k Key, asked Stamp, fill func(Fill)) {
+func (c *Cache) Aside(ctx context.Context, s *fallback.Stale, k Key, asked Stamp, fill func(Fill)) {
 	c.fill(Fill{ctx, c, s, k, asked}, fill)
 }
 
 func (c *Cache) fill(f Fill, fill func(Fill)) {
 	f.ctx = context.WithoutCancel(f.ctx) // the answer is whole, whatever its caller does now
 	s := f.stale
-	if _, here := s.Store.(InProcess); here {
+	if _, here := s.Store.(fallback.InProcess); here {
 		fill(f)
 		return
 	}
-	if !c.spawn(func() { fill(f) }, func(err error) { _ = s.failed(err) }) {
-		_ = s.failed(errBusy)
+	if !c.spawn(func() { fill(f) }, func(err error) { _ = failed(s, err) }) {
+		_ = failed(s, errBusy)
 	}
 }
 
 // do makes an access, and tells of its failure.
 func (f Fill) do(access func(context.Context) error) error {
 	ctx := f.ctx
-	if _, here := f.stale.Store.(InProcess); !here {
+	if _, here := f.stale.Store.(fallback.InProcess); !here {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, f.stale.WithDefaults().StoreTimeout)
 		defer cancel()
 	}
-	return f.stale.failed(access(ctx))
+	return failed(f.stale, access(ctx))
 }
 
 // Get is that of [Cache].
@@ -197,7 +198,7 @@ func (c *Cache) spawn(access func(), broke func(error)) bool {
 }
 
 // failed tells of a failure, and returns it.
-func (s *Stale) failed(err error) error {
+func failed(s *fallback.Stale, err error) error {
 	if err != nil && s.StoreFailed != nil && !errors.Is(err, context.Canceled) {
 		s.StoreFailed(err)
 	}

@@ -1,4 +1,4 @@
-package fallback_test
+package answers_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/answers"
 )
 
 // store is a store that is not in this process. hold, if not nil, is waited for
@@ -84,10 +85,10 @@ func (s *store) Delete(ctx context.Context, key string) error {
 
 // rig is a cache over a store, with one key.
 type rig struct {
-	*fallback.Cache
+	*answers.Cache
 	store  *store
 	policy *fallback.Stale
-	key    fallback.Key
+	key    answers.Key
 
 	mu    sync.Mutex
 	fails []error
@@ -95,7 +96,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{Cache: fallback.NewCache("scope"), store: &store{}}
+	r := &rig{Cache: answers.NewCache("scope"), store: &store{}}
 	r.policy = &fallback.Stale{
 		Store: r.store, Identity: fallback.SharedByAll, MaxStale: time.Minute,
 		StoreFailed: func(err error) {
@@ -116,7 +117,7 @@ func (r *rig) failed() int {
 	return len(r.fails)
 }
 
-func (r *rig) put(t *testing.T, e fallback.Entry) {
+func (r *rig) put(t *testing.T, e answers.Entry) {
 	t.Helper()
 	r.Put(t.Context(), r.policy, r.key, e, r.Stamp())
 	synctest.Wait()
@@ -128,13 +129,13 @@ func TestWhatIsPutIsThere(t *testing.T) {
 		_, ok, err := r.Get(t.Context(), r.policy, r.key)
 		require.NoError(t, err)
 		require.False(t, ok)
-		r.put(t, fallback.Entry{Age: 5 * time.Second, Fresh: 10 * time.Second, Limit: 40 * time.Second, Payload: []byte("a")})
+		r.put(t, answers.Entry{Age: 5 * time.Second, Fresh: 10 * time.Second, Limit: 40 * time.Second, Payload: []byte("a")})
 		require.Equal(t, 35*time.Second, r.store.ttl)
 		time.Sleep(7 * time.Second)
 		e, ok, err := r.Get(t.Context(), r.policy, r.key)
 		require.NoError(t, err)
 		require.True(t, ok)
-		require.Equal(t, fallback.Entry{Age: 12 * time.Second, Fresh: 10 * time.Second, Limit: 40 * time.Second, Payload: []byte("a")}, e)
+		require.Equal(t, answers.Entry{Age: 12 * time.Second, Fresh: 10 * time.Second, Limit: 40 * time.Second, Payload: []byte("a")}, e)
 
 		// A store that keeps it for too long does not make it good.
 		time.Sleep(28*time.Second - 1)
@@ -148,9 +149,9 @@ func TestWhatIsPutIsThere(t *testing.T) {
 		r.Drop(t.Context(), r.policy, r.key)
 		synctest.Wait()
 		require.Empty(t, r.store.values)
-		r.put(t, fallback.Entry{Age: time.Minute, Limit: time.Hour})
+		r.put(t, answers.Entry{Age: time.Minute, Limit: time.Hour})
 		require.Empty(t, r.store.values, "it is too old already")
-		r.put(t, fallback.Entry{Limit: time.Hour})
+		r.put(t, answers.Entry{Limit: time.Hour})
 		require.Equal(t, time.Minute, r.store.ttl, "the policy's end is nearer")
 		require.Zero(t, r.failed())
 	})
@@ -161,9 +162,9 @@ func TestWhatIsPutIsThere(t *testing.T) {
 func TestAnEntryOfAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.put(t, fallback.Entry{Limit: time.Minute, Payload: []byte("a")})
+		r.put(t, answers.Entry{Limit: time.Minute, Payload: []byte("a")})
 		time.Sleep(20 * time.Second)
-		other := fallback.NewCache("scope")
+		other := answers.NewCache("scope")
 		e, ok, err := other.Get(t.Context(), r.policy, r.key)
 		require.NoError(t, err)
 		require.True(t, ok)
@@ -175,7 +176,7 @@ func TestAnEntryOfAnotherProcess(t *testing.T) {
 func TestBrokenAndForeignEntriesAreNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.put(t, fallback.Entry{Limit: time.Minute, Payload: []byte("payload")})
+		r.put(t, answers.Entry{Limit: time.Minute, Payload: []byte("payload")})
 		good := r.store.values[r.key.String()]
 		try := func(value []byte) bool {
 			r.store.values[r.key.String()] = value
@@ -205,7 +206,7 @@ func TestBrokenAndForeignEntriesAreNone(t *testing.T) {
 		require.False(t, ok)
 
 		// A clock that runs ahead proves that nothing is known of the age.
-		r.Cache = fallback.NewCache("scope")
+		r.Cache = answers.NewCache("scope")
 		require.True(t, try(good))
 		bad := append([]byte(nil), good...)
 		bad[1+32+16+8+1+4]++ // the seconds of the stamp
@@ -218,7 +219,7 @@ func TestBrokenAndForeignEntriesAreNone(t *testing.T) {
 func FuzzEntry(f *testing.F) {
 	s := &store{}
 	policy := &fallback.Stale{Store: s, Identity: fallback.SharedByAll, StoreTimeout: time.Minute} // however busy the machine
-	c := fallback.NewCache("scope")
+	c := answers.NewCache("scope")
 	h, _ := c.Key(context.Background(), policy, fallback.Request{}, false)
 	k := h.Key()
 	f.Add([]byte{})
@@ -248,8 +249,8 @@ func FuzzEntry(f *testing.F) {
 }
 
 // written returns what a cache makes of an answer.
-func written(f *testing.F, c *fallback.Cache, policy *fallback.Stale, s *store, k fallback.Key) []byte {
-	c.Put(context.Background(), policy, k, fallback.Entry{Limit: time.Minute, Payload: []byte("payload")}, c.Stamp())
+func written(f *testing.F, c *answers.Cache, policy *fallback.Stale, s *store, k answers.Key) []byte {
+	c.Put(context.Background(), policy, k, answers.Entry{Limit: time.Minute, Payload: []byte("payload")}, c.Stamp())
 	for {
 		s.mu.Lock()
 		value := s.values[k.String()]
@@ -277,7 +278,7 @@ func TestAStoreThatFails(t *testing.T) {
 		_, ok, err := r.Get(t.Context(), r.policy, r.key)
 		require.ErrorIs(t, err, down)
 		require.False(t, ok)
-		r.put(t, fallback.Entry{Limit: time.Minute})
+		r.put(t, answers.Entry{Limit: time.Minute})
 		r.Drop(t.Context(), r.policy, r.key)
 		synctest.Wait()
 		require.Equal(t, []error{down, down, down}, r.fails)
@@ -285,7 +286,7 @@ func TestAStoreThatFails(t *testing.T) {
 		r.store.panics = true
 		_, _, err = r.Get(t.Context(), r.policy, r.key)
 		require.EqualError(t, err, "fallback: the store panicked: the store is broken")
-		r.put(t, fallback.Entry{Limit: time.Minute})
+		r.put(t, answers.Entry{Limit: time.Minute})
 		require.Equal(t, 5, r.failed())
 	})
 }
@@ -315,7 +316,7 @@ func TestAStoreThatIsSilent(t *testing.T) {
 				synctest.Wait() // what no longer waits has let go, if it heeds its context
 				begin = time.Now()
 				for range 1000 {
-					r.Put(t.Context(), r.policy, r.key, fallback.Entry{Limit: time.Minute}, r.Stamp())
+					r.Put(t.Context(), r.policy, r.key, answers.Entry{Limit: time.Minute}, r.Stamp())
 				}
 				synctest.Wait() // what is removed before needs no access any more
 				for range 1000 {
@@ -331,7 +332,7 @@ func TestAStoreThatIsSilent(t *testing.T) {
 				time.Sleep(time.Second)
 				synctest.Wait()
 				r.store.hold = nil
-				r.put(t, fallback.Entry{Limit: time.Minute})
+				r.put(t, answers.Entry{Limit: time.Minute})
 				_, ok, err = r.Get(t.Context(), r.policy, r.key)
 				require.NoError(t, err)
 				require.True(t, ok, "all came back")
@@ -350,12 +351,12 @@ func TestFillsTakeOnePlaceEach(t *testing.T) {
 			var failed, done atomic.Int64
 			r.policy.StoreFailed = func(error) { failed.Add(1) }
 			for range n {
-				r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f fallback.Fill) {
+				r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f answers.Fill) {
 					if _, _, err := f.Get(r.key); err != nil {
 						return
 					}
 					for range 2 {
-						if f.Put(r.key, fallback.Entry{Limit: time.Minute}) != nil {
+						if f.Put(r.key, answers.Entry{Limit: time.Minute}) != nil {
 							return
 						}
 					}
@@ -380,18 +381,18 @@ func TestAFillOfAStoreThatFails(t *testing.T) {
 		var failed []error
 		r.policy.StoreFailed = func(err error) { failed = append(failed, err) }
 		begin := time.Now()
-		r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f fallback.Fill) {
+		r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f answers.Fill) {
 			_, _, err := f.Get(r.key)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, 100*time.Millisecond, time.Since(begin))
-			require.ErrorIs(t, f.Put(r.key, fallback.Entry{Limit: time.Minute}), context.DeadlineExceeded)
-			require.NoError(t, f.Put(r.key, fallback.Entry{}), "there is nothing to store")
+			require.ErrorIs(t, f.Put(r.key, answers.Entry{Limit: time.Minute}), context.DeadlineExceeded)
+			require.NoError(t, f.Put(r.key, answers.Entry{}), "there is nothing to store")
 		})
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Len(t, failed, 2)
 		r.store.panics = true
-		r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f fallback.Fill) { _, _, _ = f.Get(r.key) })
+		r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f answers.Fill) { _, _, _ = f.Get(r.key) })
 		synctest.Wait()
 		require.Len(t, failed, 3)
 		require.ErrorContains(t, failed[2], "panicked")

@@ -42,13 +42,13 @@ func (k *Kit) Bind(p wire.Protocol) (*Binding, error) {
 	return b, nil
 }
 
-// Check returns every fault that a kit for c would have once it is bound to a
-// protocol.
-func Check(c Config, p wire.Protocol) check.Faults {
+// Check returns nil, or an error that names every fault that a kit for c would have
+// once it is bound to a protocol.
+func Check(c Config, p wire.Protocol) error {
 	k := &Kit{}
 	k.now.Store(&edition{})
 	_, faults := k.draft(c.clone(), &Binding{k, 0, p})
-	return faults
+	return faults.Err("holdfast")
 }
 
 var errNilKit = errors.New("holdfast: the kit is nil; make one with holdfast.New")

@@ -133,19 +133,19 @@ func (p Policy) check() check.Faults {
 		faults.Add("Safety", p.Safety, "is no safety")
 	}
 	if p.Fallback != nil {
-		faults.In("Fallback", p.Fallback.Check())
+		faults.In("Fallback", check.Of(p.Fallback.Check()))
 	}
 	if p.Retry != nil {
-		faults.In("Retry", p.Retry.Check())
+		faults.In("Retry", check.Of(p.Retry.Check()))
 	}
 	if p.Breaker != nil {
-		faults.In("Breaker", p.Breaker.Check())
+		faults.In("Breaker", check.Of(p.Breaker.Check()))
 	}
 	if p.Timeout != nil {
-		faults.In("Timeout", p.Timeout.Check())
+		faults.In("Timeout", check.Of(p.Timeout.Check()))
 	}
 	if p.Bulkhead != nil {
-		faults.In("Bulkhead", p.Bulkhead.Check())
+		faults.In("Bulkhead", check.Of(p.Bulkhead.Check()))
 	}
 	return faults
 }
@@ -167,7 +167,7 @@ func (c Config) check() check.Faults {
 	var faults check.Faults
 	faults.In("Default", c.Default.check())
 	if c.Shared != nil {
-		faults.In("Shared", c.Shared.Check())
+		faults.In("Shared", check.Of(c.Shared.Check()))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Methods)) {
 		faults.In(entryField(name), c.Methods[name].check())

@@ -17,10 +17,12 @@ const (
 	maxQuorum      = 1000
 )
 
-// Check returns every fault of the configuration, each named by its field. A
-// Config from Off has none. Where ProbeTimeout is zero, ProbeLatency is held against
-// it only by those who make a breaker.
-func (c Config) Check() check.Faults {
+// Check returns nil, or an error that names every bad field. A Config from [Off] has
+// none. Where ProbeTimeout is zero, ProbeLatency is held against it only by those who
+// make a breaker.
+func (c Config) Check() error { return c.check().Err("breaker") }
+
+func (c Config) check() check.Faults {
 	var fs check.Faults
 	if c.off {
 		return nil
@@ -132,7 +134,7 @@ func (c Config) checkLatency(fs *check.Faults) {
 // faults returns all that keeps c from being put in force; off is what to say if it
 // is from Off.
 func (c Config) faults(off string) check.Faults {
-	fs := c.Check()
+	fs := c.check()
 	switch {
 	case c.off:
 		fs.Add("Config", nil, "is switched off; %s", off)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/holdfast-go/holdfast/internal/check"
 )
 
 func TestC1_DefaultsAreFilled(t *testing.T) {
@@ -34,7 +36,7 @@ func TestC1_DefaultsAreFilled(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Empty(t, tc.in.Check())
+			require.NoError(t, tc.in.Check())
 			require.Equal(t, tc.want, tc.in.withDefaults())
 		})
 	}
@@ -99,7 +101,7 @@ func TestD091_EveryContradictionIsNamed(t *testing.T) {
 		{Config{RampFrom: 0.5}, "RampFrom", "needs RampUp"},
 		{Config{Scope: 3}, "Scope", ""},
 	} {
-		faults := tc.c.Check()
+		faults := check.Of(tc.c.Check())
 		require.Len(t, faults, 1, tc.field)
 		require.Equal(t, tc.field, faults[0].Field)
 		require.Contains(t, faults[0].Error(), tc.text)
@@ -110,7 +112,7 @@ func TestD091_EveryContradictionIsNamed(t *testing.T) {
 	}
 	// The default of ProbeTimeout is a kit's affair, or else of who makes the breaker.
 	late := Config{ProbeLatency: 11 * time.Second}
-	require.Empty(t, late.Check())
+	require.NoError(t, late.Check())
 	_, err := New("x", late)
 	require.ErrorContains(t, err, "breaker: ProbeLatency = 11s: must not exceed ProbeTimeout = 10s")
 	_, err = NewGroup(late, 0)
@@ -119,9 +121,9 @@ func TestD091_EveryContradictionIsNamed(t *testing.T) {
 	require.ErrorContains(t, newGroup(t, Config{}, 0).For("x").Update(late), "ProbeLatency = 11s")
 	// One at a time with three in a row is valid, and so is everything unset.
 	for _, c := range []Config{{}, {Probes: 1, ProbeSuccesses: 3}, {CooldownFactor: 1, Jitter: NoJitter}} {
-		require.Empty(t, c.Check())
+		require.NoError(t, c.Check())
 	}
-	faults := Config{FailureRate: 2, Cooldown: -1, Probes: -1}.Check()
+	faults := check.Of(Config{FailureRate: 2, Cooldown: -1, Probes: -1}.Check())
 	require.Len(t, faults, 3)
 	_, err = NewGroup(Config{}, -1)
 	require.ErrorContains(t, err, "maxKeys = -1")
@@ -131,7 +133,7 @@ func TestC1_OffSurvivesCopying(t *testing.T) {
 	off := *Off()
 	copied := off
 	require.True(t, copied.IsOff())
-	require.Empty(t, copied.Check())
+	require.NoError(t, copied.Check())
 	require.False(t, new(Config).IsOff())
 	var none *Config
 	require.False(t, none.IsOff())

@@ -176,5 +176,5 @@ func ExampleBreaker_Update() {
 func ExampleOff() {
 	c := *breaker.Off()
 	fmt.Println(c.IsOff(), c.Check())
-	// Output: true []
+	// Output: true <nil>
 }

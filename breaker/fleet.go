@@ -61,7 +61,7 @@ func Join(s Sharing) (*Fleet, error) { return JoinAt(s, mono.Now(), rand.Float64
 // JoinAt is Join for a simulation, which is to come out the same each time: what is
 // left to chance is made of what draw returns, at least 0 and less than 1.
 func JoinAt(s Sharing, now mono.Instant, draw func() float64) (*Fleet, error) {
-	if err := s.Check().Err("breaker"); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	f := &Fleet{

@@ -62,7 +62,7 @@ func newDuel(t *rapid.T) *duel {
 
 // hook makes the breaker's events known.
 func (d *duel) hook(c *Config) {
-	require.Empty(d, c.Check())
+	require.NoError(d, c.Check())
 	c.Hooks.Transition = func(tr Transition) {
 		d.events = append(d.events, modelEvent{
 			From: tr.From, To: tr.To, Reason: tr.Reason, Gen: tr.Generation,

@@ -33,7 +33,7 @@ func p0() Config {
 
 func newRig(t *testing.T, c Config) *rig {
 	t.Helper()
-	require.Empty(t, c.Check())
+	require.NoError(t, c.Check())
 	r := &rig{T: t, now: mono.Instant{}.Add(-7 * time.Hour)}
 	hook, ended := c.Hooks.Transition, c.Hooks.ProbeEnded
 	c.Hooks.Transition = func(tr Transition) {

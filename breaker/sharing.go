@@ -46,8 +46,10 @@ const (
 	defaultTimeout = 100 * time.Millisecond
 )
 
-// Check returns every fault of s, each named by its field.
-func (s Sharing) Check() check.Faults {
+// Check returns nil, or an error that names every bad field.
+func (s Sharing) Check() error { return s.check().Err("breaker") }
+
+func (s Sharing) check() check.Faults {
 	var fs check.Faults
 	if s.Store == nil {
 		fs.Add("Store", nil, "must not be nil; without a store there is nothing to share")

@@ -43,7 +43,7 @@ const maxLimit = math.MaxInt64 / permit
 // New returns a bulkhead with that name and config, or the faults of the config
 // in one error.
 func New(name string, c Config) (*Bulkhead, error) {
-	if err := c.Check().Err("bulkhead"); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	b := &Bulkhead{name: name, full: &FullError{key: name, reason: QueueFull}}
@@ -60,7 +60,7 @@ func New(name string, c Config) (*Bulkhead, error) {
 // where it stands, within the new bounds, or at the new Limit if it stood at the
 // old one.
 func (b *Bulkhead) Resize(c Config) error {
-	if err := c.Check().Err("bulkhead"); err != nil {
+	if err := c.Check(); err != nil {
 		return err
 	}
 	b.mu.Lock()

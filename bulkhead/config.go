@@ -42,8 +42,10 @@ func Off() *Config { return &Config{off: true} }
 // IsOff reports whether c was made by [Off] or is a copy of such a value.
 func (c *Config) IsOff() bool { return c != nil && c.off }
 
-// Check returns every bad field.
-func (c Config) Check() check.Faults {
+// Check returns nil, or an error that names every bad field.
+func (c Config) Check() error { return c.check().Err("bulkhead") }
+
+func (c Config) check() check.Faults {
 	var faults check.Faults
 	if c.off {
 		return nil

@@ -26,7 +26,7 @@ func TestD059_BadConfigsAreNamed(t *testing.T) {
 func TestOffLimitsNothingAndSurvivesCopying(t *testing.T) {
 	c := *Off()
 	require.True(t, c.IsOff())
-	require.Empty(t, c.Check())
+	require.NoError(t, c.Check())
 	b := newBulkhead(t, c)
 	release := hold(t, b, 10_000)
 	for range 10_000 {

@@ -49,8 +49,10 @@ func Off() *Policy { return &Policy{off: true} }
 // IsOff reports whether p was made by [Off] or is a copy of such a value.
 func (p *Policy) IsOff() bool { return p != nil && p.off }
 
-// Check returns every bad field.
-func (p Policy) Check() check.Faults {
+// Check returns nil, or an error that names every bad field.
+func (p Policy) Check() error { return p.check().Err("fallback") }
+
+func (p Policy) check() check.Faults {
 	var faults check.Faults
 	if p.off {
 		return nil

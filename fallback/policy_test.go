@@ -24,12 +24,12 @@ func TestF5_BothErrorsAreReachable(t *testing.T) {
 }
 
 func TestThePolicyIsChecked(t *testing.T) {
-	require.EqualError(t, fallback.Policy{}.Check().Err("t"), "t: Answer: is missing, and so is Stale")
+	require.EqualError(t, fallback.Policy{}.Check(), "fallback: Answer: is missing, and so is Stale")
 	off := *fallback.Off()
-	require.NoError(t, off.Check().Err("t"))
+	require.NoError(t, off.Check())
 	require.True(t, off.IsOff())
 	answer := fallback.Policy{Answer: func(context.Context, fallback.Failure) (any, error) { return nil, nil }}
-	require.NoError(t, answer.Check().Err("t"))
+	require.NoError(t, answer.Check())
 	require.False(t, answer.IsOff())
 }
 

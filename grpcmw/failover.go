@@ -138,7 +138,7 @@ func (u *Upstream) check() check.Faults {
 	if u.name() == "" && len(faults) == 0 {
 		faults.Add("Name", nil, "is missing, and the connection has no target")
 	}
-	faults.In("Outlier", u.Outlier.Check())
+	faults.In("Outlier", check.Of(u.Outlier.Check()))
 	return faults
 }
 

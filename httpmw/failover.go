@@ -179,7 +179,7 @@ func (u *Upstream) check() check.Faults {
 	if n := len(u.Instances); n > outlier.MaxInstances {
 		faults.Add("Instances", n, "there must be at most %d", outlier.MaxInstances)
 	}
-	faults.In("Outlier", u.Outlier.Check())
+	faults.In("Outlier", check.Of(u.Outlier.Check()))
 	return faults
 }
 

@@ -48,8 +48,10 @@ type Config struct {
 // leastRate is the least share that a breaker can tell from none.
 const leastRate = 1e-9
 
-// Check returns every bad field.
-func (c Config) Check() check.Faults {
+// Check returns nil, or an error that names every bad field.
+func (c Config) Check() error { return c.check().Err("outlier") }
+
+func (c Config) check() check.Faults {
 	var faults check.Faults
 	if c.Window < 0 || c.Window > 32_768 {
 		faults.Add("Window", c.Window, "must be between 1 and 32768, or 0 for the default")

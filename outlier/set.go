@@ -29,7 +29,7 @@ type member struct {
 // New returns a set of instances, of which none is ejected. The error names every
 // fault of c, and every name that is empty or not the only one of its kind.
 func New(c Config, names ...string) (*Set, error) {
-	faults := c.Check()
+	faults := c.check()
 	if len(names) == 0 || len(names) > MaxInstances {
 		faults.Add("names", len(names), "there must be 1 to %d", MaxInstances)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/internal/wire/grpcwire"
 	"github.com/holdfast-go/holdfast/internal/wire/httpwire"
@@ -110,7 +111,7 @@ func (d *decoder) check(f *File) {
 	case "http":
 		protocol = httpwire.Protocol()
 	}
-	for _, fault := range holdfast.Check(f.Config, protocol) {
+	for _, fault := range check.Of(holdfast.Check(f.Config, protocol)) {
 		placed := d.place(fault)
 		if !slices.ContainsFunc(unread, func(u *Fault) bool { return placed.follows(u) }) {
 			d.faults = append(d.faults, placed)

@@ -69,8 +69,10 @@ func NoWait() Backoff { return Backoff{none: true} }
 // IsNoWait reports whether b was made by [NoWait].
 func (b Backoff) IsNoWait() bool { return b.none }
 
-// Check returns every bad field.
-func (b Backoff) Check() check.Faults {
+// Check returns nil, or an error that names every bad field.
+func (b Backoff) Check() error { return b.check().Err("retry") }
+
+func (b Backoff) check() check.Faults {
 	var faults check.Faults
 	if b.none {
 		return nil

@@ -49,7 +49,7 @@ func NewBucket(b Budget) (*Bucket, error) {
 
 func (b Budget) fault() error {
 	var fs check.Faults
-	fs.In("Budget", b.Check())
+	fs.In("Budget", b.check())
 	return fs.Err("retry")
 }
 

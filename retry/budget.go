@@ -71,8 +71,10 @@ const (
 	maxFill = 1e8
 )
 
-// Check returns every bad field.
-func (b Budget) Check() check.Faults {
+// Check returns nil, or an error that names every bad field.
+func (b Budget) Check() error { return b.check().Err("retry") }
+
+func (b Budget) check() check.Faults {
 	var faults check.Faults
 	if b.none {
 		return nil

@@ -23,7 +23,7 @@ func TestR1_PropertyACallStaysWithinItsPolicy(t *testing.T) {
 				Jitter: Jitter(rapid.IntRange(0, jitters-1).Draw(t, "Jitter")),
 			},
 		}
-		require.Empty(t, p.Check())
+		require.NoError(t, p.Check())
 		start := mono.Now()
 		budget := Budget{PerSecond: minPerSecond, Initial: float64(rapid.IntRange(1, 5).Draw(t, "tokens"))}
 		bucket := NewBucketAt(budget, start)

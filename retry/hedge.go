@@ -63,8 +63,10 @@ func (h Hedge) WithDefaults() Hedge {
 	return h
 }
 
-// Check returns every bad field.
-func (h Hedge) Check() check.Faults {
+// Check returns nil, or an error that names every bad field.
+func (h Hedge) Check() error { return h.check().Err("retry") }
+
+func (h Hedge) check() check.Faults {
 	var faults check.Faults
 	if h.Delay < 0 {
 		faults.Add("Delay", h.Delay, "must not be negative")
@@ -85,7 +87,7 @@ func (h Hedge) Check() check.Faults {
 
 // checkHedge holds the hedge against the number of attempts that it shares.
 func (p Policy) checkHedge() check.Faults {
-	faults := p.Hedge.Check()
+	faults := p.Hedge.check()
 	f := p.WithDefaults()
 	if faults == nil && f.MaxAttempts > 0 && f.Hedge.Extra >= f.MaxAttempts {
 		faults.Add("Extra", f.Hedge.Extra, "needs MaxAttempts of at least %d, which is %d: they count hedges too",

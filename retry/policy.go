@@ -55,8 +55,10 @@ func Off() *Policy { return &Policy{off: true} }
 // IsOff reports whether p was made by [Off] or is a copy of such a value.
 func (p *Policy) IsOff() bool { return p != nil && p.off }
 
-// Check returns every bad field.
-func (p Policy) Check() check.Faults {
+// Check returns nil, or an error that names every bad field.
+func (p Policy) Check() error { return p.check().Err("retry") }
+
+func (p Policy) check() check.Faults {
 	var faults check.Faults
 	if p.off {
 		return nil
@@ -67,8 +69,8 @@ func (p Policy) Check() check.Faults {
 	if p.MaxAttempts == Unlimited && p.Budget.IsNone() {
 		faults.Add("MaxAttempts", nil, "retry.Unlimited needs a Budget")
 	}
-	faults.In("Backoff", p.Backoff.Check())
-	faults.In("Budget", p.Budget.Check())
+	faults.In("Backoff", p.Backoff.check())
+	faults.In("Budget", p.Budget.check())
 	faults.In("Hedge", p.checkHedge())
 	if p.RetryAfterCap < 0 {
 		faults.Add("RetryAfterCap", p.RetryAfterCap, "must be positive, or 0 for the default")

@@ -47,8 +47,10 @@ func Off() *Limits { return &Limits{off: true} }
 // IsOff reports whether l was made by [Off] or is a copy of such a value.
 func (l *Limits) IsOff() bool { return l != nil && l.off }
 
-// Check returns every bad field.
-func (l Limits) Check() check.Faults {
+// Check returns nil, or an error that names every bad field.
+func (l Limits) Check() error { return l.check().Err("timeout") }
+
+func (l Limits) check() check.Faults {
 	var faults check.Faults
 	for _, f := range []struct {
 		name  string

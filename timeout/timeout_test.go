@@ -23,17 +23,17 @@ func TestT5_LimitsAreChecked(t *testing.T) {
 		"usual":                  {timeout.Limits{Total: time.Minute, Attempt: time.Second, FirstMessage: 2 * time.Second, Floor: 10 * time.Millisecond}, ""},
 		"attempt alone":          {timeout.Limits{Attempt: time.Hour}, ""},
 		"attempt equal to total": {timeout.Limits{Total: time.Second, Attempt: time.Second}, ""},
-		"negative total":         {timeout.Limits{Total: -1}, "t: Total = -1ns: must not be negative; 0 is no limit"},
-		"negative attempt":       {timeout.Limits{Attempt: -time.Second}, "t: Attempt = -1s: must not be negative; 0 is no limit"},
-		"negative first message": {timeout.Limits{FirstMessage: -1}, "t: FirstMessage = -1ns: must not be negative; 0 is no limit"},
-		"negative floor":         {timeout.Limits{Floor: -1}, "t: Floor = -1ns: must not be negative; 0 is no limit"},
-		"negative idle":          {timeout.Limits{Idle: -1}, "t: Idle = -1ns: must not be negative; 0 is no limit"},
-		"idle not set":           {timeout.Limits{IdleKnownLength: true}, "t: IdleKnownLength = true: has no effect without Idle"},
-		"attempt above total":    {timeout.Limits{Total: time.Second, Attempt: 2 * time.Second}, "t: Attempt = 2s: must not exceed Total = 1s"},
-		"floor above total":      {timeout.Limits{Total: time.Second, Floor: time.Second}, "t: Floor = 1s: must be less than Total = 1s, or no attempt is ever made"},
+		"negative total":         {timeout.Limits{Total: -1}, "timeout: Total = -1ns: must not be negative; 0 is no limit"},
+		"negative attempt":       {timeout.Limits{Attempt: -time.Second}, "timeout: Attempt = -1s: must not be negative; 0 is no limit"},
+		"negative first message": {timeout.Limits{FirstMessage: -1}, "timeout: FirstMessage = -1ns: must not be negative; 0 is no limit"},
+		"negative floor":         {timeout.Limits{Floor: -1}, "timeout: Floor = -1ns: must not be negative; 0 is no limit"},
+		"negative idle":          {timeout.Limits{Idle: -1}, "timeout: Idle = -1ns: must not be negative; 0 is no limit"},
+		"idle not set":           {timeout.Limits{IdleKnownLength: true}, "timeout: IdleKnownLength = true: has no effect without Idle"},
+		"attempt above total":    {timeout.Limits{Total: time.Second, Attempt: 2 * time.Second}, "timeout: Attempt = 2s: must not exceed Total = 1s"},
+		"floor above total":      {timeout.Limits{Total: time.Second, Floor: time.Second}, "timeout: Floor = 1s: must be less than Total = 1s, or no attempt is ever made"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tc.limits.Check().Err("t")
+			err := tc.limits.Check()
 			if tc.want == "" {
 				require.NoError(t, err)
 				return

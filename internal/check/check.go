@@ -45,24 +45,35 @@ func (fs Faults) Err(pkg string) error {
 	if len(fs) == 0 {
 		return nil
 	}
-	errs := make([]error, len(fs))
-	for i, f := range fs {
-		errs[i] = f
+	return &faultsError{pkg, fs}
+}
+
+// Of returns the faults in err, which Err has made, so that they can be added to
+// those of a whole.
+func Of(err error) Faults {
+	if err == nil {
+		return nil
 	}
-	return &faultsError{pkg, errors.Join(errs...)}
+	return err.(*faultsError).faults
 }
 
 type faultsError struct {
 	pkg    string
-	faults error
+	faults Faults
 }
 
 func (e *faultsError) Error() string {
-	text := e.faults.Error()
+	text := errors.Join(e.Unwrap()...).Error()
 	if !strings.Contains(text, "\n") {
 		return e.pkg + ": " + text
 	}
 	return e.pkg + ": bad configuration\n\t" + strings.ReplaceAll(text, "\n", "\n\t")
 }
 
-func (e *faultsError) Unwrap() error { return e.faults }
+func (e *faultsError) Unwrap() []error {
+	errs := make([]error, len(e.faults))
+	for i, f := range e.faults {
+		errs[i] = f
+	}
+	return errs
+}

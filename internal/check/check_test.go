@@ -11,6 +11,7 @@ import (
 func TestNoFaultIsNoError(t *testing.T) {
 	var none check.Faults
 	require.NoError(t, none.Err("pkg"))
+	require.Empty(t, check.Of(nil))
 }
 
 func TestEveryFaultIsNamed(t *testing.T) {
@@ -23,4 +24,5 @@ func TestEveryFaultIsNamed(t *testing.T) {
 	err := all.Err("pkg")
 	require.EqualError(t, err, "pkg: bad configuration\n\tName: is missing\n\tBreaker.Rate = 1.5: must be in (0, 1]")
 	require.ErrorIs(t, err, all[1])
+	require.Equal(t, all, check.Of(err))
 }

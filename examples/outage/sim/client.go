@@ -108,7 +108,7 @@ func (r *run) newKit(c Client, caller int) (*kit, error) {
 		outermost = &kit{run: r, safety: innermost.safety, inner: outermost, retry: innermost.retry, unaware: c.Unaware}
 	}
 	if c.Around != nil {
-		if err := c.Around.Check().Err("breaker"); err != nil {
+		if err := c.Around.Check(); err != nil {
 			return nil, fmt.Errorf("around: %w", err)
 		}
 		outermost.aroundConfig = r.watch(*c.Around)

@@ -12,8 +12,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
-// Option changes what [New] makes.
-type Option func(*config, *check.Faults)
+// Option changes what [New] makes. The functions of this package that return one
+// make it; the zero Option is an error.
+type Option struct {
+	apply func(*config, *check.Faults)
+}
 
 type config struct {
 	target  string
@@ -29,12 +32,12 @@ type config struct {
 func collect(opts []Option, failover bool) (config, error) {
 	var c config
 	var faults check.Faults
-	for i, apply := range opts {
-		if apply == nil {
-			faults.Add(fmt.Sprintf("Option[%d]", i), nil, "is nil")
+	for i, opt := range opts {
+		if opt.apply == nil {
+			faults.Add(fmt.Sprintf("Option[%d]", i), nil, "is the zero Option")
 			continue
 		}
-		apply(&c, &faults)
+		opt.apply(&c, &faults)
 	}
 	if c.target != "" && failover {
 		faults.Add("WithTarget", nil, "is not for Failover, whose upstreams have names of their own")
@@ -47,12 +50,12 @@ func collect(opts []Option, failover bool) (config, error) {
 // breakers and bulkheads of their own; with it they share those of the name.
 // The name may not be empty.
 func WithTarget(name string) Option {
-	return func(c *config, faults *check.Faults) {
+	return Option{func(c *config, faults *check.Faults) {
 		if name == "" {
 			faults.Add("WithTarget", nil, "must not be empty")
 		}
 		c.target = name
-	}
+	}}
 }
 
 // WithPanicHandler sets what is told of a panic that could not go on to the
@@ -64,12 +67,12 @@ func WithTarget(name string) Option {
 //
 // The handler is called on that goroutine and must not panic. It may not be nil.
 func WithPanicHandler(handle func(method string, value any, stack []byte)) Option {
-	return func(c *config, faults *check.Faults) {
+	return Option{func(c *config, faults *check.Faults) {
 		if handle == nil {
 			faults.Add("WithPanicHandler", nil, "must not be nil")
 		}
 		c.onPanic = handle
-	}
+	}}
 }
 
 // WithAttemptHook sets a function that is given each attempt's own copy of the
@@ -79,24 +82,24 @@ func WithPanicHandler(handle func(method string, value any, stack []byte)) Optio
 // Its error ends the call: nothing was sent. It is called for streams too, and for
 // the attempts of a hedged call on goroutines of their own. It may not be nil.
 func WithAttemptHook(prepare func(ctx context.Context, method string, attempt int, md metadata.MD) error) Option {
-	return func(c *config, faults *check.Faults) {
+	return Option{func(c *config, faults *check.Faults) {
 		if prepare == nil {
 			faults.Add("WithAttemptHook", nil, "must not be nil")
 		}
 		c.prepare = prepare
-	}
+	}}
 }
 
 // WithNoRetryMetadata names a key of the response's header or trailer by which
 // the server forbids a repeat of an answer that otherwise would be repeated,
 // whatever its value.
 func WithNoRetryMetadata(key string) Option {
-	return func(c *config, faults *check.Faults) {
+	return Option{func(c *config, faults *check.Faults) {
 		if !isKey(key) {
 			faults.Add("WithNoRetryMetadata", fmt.Sprintf("%q", key), "is no metadata key")
 		}
 		c.finalBy = strings.ToLower(key)
-	}
+	}}
 }
 
 // WithCacheScope lets all connections of the interceptors share their stale
@@ -106,12 +109,12 @@ func WithNoRetryMetadata(key string) Option {
 // replies may share a scope: not those with different certificates or credentials.
 // The scope may not be empty.
 func WithCacheScope(scope string) Option {
-	return func(c *config, faults *check.Faults) {
+	return Option{func(c *config, faults *check.Faults) {
 		if scope == "" {
 			faults.Add("WithCacheScope", nil, "must not be empty")
 		}
 		c.cacheScope = scope
-	}
+	}}
 }
 
 // WithCredentialMetadata adds keys of the outgoing metadata to those that the stale
@@ -122,14 +125,14 @@ func WithCacheScope(scope string) Option {
 // here what else the server tells its callers apart by, such as a tenant's token or a
 // user's name. Each key counts with and without "-bin" at its end.
 func WithCredentialMetadata(keys ...string) Option {
-	return func(c *config, faults *check.Faults) {
+	return Option{func(c *config, faults *check.Faults) {
 		for _, key := range keys {
 			if !isKey(key) {
 				faults.Add("WithCredentialMetadata", fmt.Sprintf("%q", key), "is no metadata key")
 			}
 			c.secret = append(c.secret, withoutBin(strings.ToLower(key)))
 		}
-	}
+	}}
 }
 
 // withoutBin returns the key without what says that its values are bytes.

@@ -15,15 +15,15 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw"
 )
 
-// C1: every bad option is named, as in httpmw, a nil one and one for another
+// C1: every bad option is named, as in httpmw, the zero one and one for another
 // constructor too.
 func TestC1_EveryBadOptionIsNamed(t *testing.T) {
 	k := newKit(t, policy())
-	bad := []grpcmw.Option{nil, grpcmw.WithAttemptHook(nil), grpcmw.WithCredentialMetadata("a b", "c d"), grpcmw.WithTarget("t")}
+	bad := []grpcmw.Option{{}, grpcmw.WithAttemptHook(nil), grpcmw.WithCredentialMetadata("a b", "c d"), grpcmw.WithTarget("t")}
 	_, err := grpcmw.New(k, bad...)
 	_, failoverErr := grpcmw.Failover(k, nil, bad...)
 	for _, err := range []error{err, failoverErr} {
-		require.ErrorContains(t, err, "Option[0]: is nil")
+		require.ErrorContains(t, err, "Option[0]: is the zero Option")
 		require.ErrorContains(t, err, "WithAttemptHook: must not be nil")
 		require.ErrorContains(t, err, `WithCredentialMetadata = "a b": is no metadata key`)
 		require.ErrorContains(t, err, `WithCredentialMetadata = "c d": is no metadata key`)
@@ -44,7 +44,7 @@ func TestBadArgumentsGetAnError(t *testing.T) {
 	}{
 		"nil kit":      {nil, nil, "the kit is nil"},
 		"bad table":    {bad, nil, `Methods["*"]`},
-		"nil option":   {k, []grpcmw.Option{nil}, "Option[0]: is nil"},
+		"zero option":  {k, []grpcmw.Option{{}}, "Option[0]: is the zero Option"},
 		"empty target": {k, []grpcmw.Option{grpcmw.WithTarget("")}, "WithTarget: must not be empty"},
 		"nil handler":  {k, []grpcmw.Option{grpcmw.WithPanicHandler(nil)}, "WithPanicHandler: must not be nil"},
 	} {

@@ -14,8 +14,11 @@ import (
 // for a repeat, in bytes.
 const DefaultBufferLimit = 64 << 10
 
-// Option configures a [Transport].
-type Option func(*options, *check.Faults)
+// Option configures a [Transport]. The functions of this package that return one
+// make it; the zero Option is an error.
+type Option struct {
+	apply func(*options, *check.Faults)
+}
 
 type options struct {
 	bufferLimit int64
@@ -38,12 +41,12 @@ func collect(opts []Option, failover bool) (options, error) {
 		http.StatusTooEarly: true, http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true,
 	}}
 	var faults check.Faults
-	for i, apply := range opts {
-		if apply == nil {
-			faults.Add(fmt.Sprintf("Option[%d]", i), nil, "is nil")
+	for i, opt := range opts {
+		if opt.apply == nil {
+			faults.Add(fmt.Sprintf("Option[%d]", i), nil, "is the zero Option")
 			continue
 		}
-		apply(&o, &faults)
+		opt.apply(&o, &faults)
 	}
 	if o.front != "" && !failover {
 		faults.Add("WithFront", nil, "is for Failover")
@@ -73,24 +76,24 @@ var credentialHeaders = func() []string {
 // one attempt. 0 keeps nothing. It holds for requests that may be repeated;
 // of others nothing is kept. The default is [DefaultBufferLimit].
 func WithBufferLimit(bytes int64) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		if bytes < 0 {
 			faults.Add("WithBufferLimit", bytes, "must not be negative")
 		}
 		o.bufferLimit = bytes
-	}
+	}}
 }
 
 // WithBodyTooLongHook sets a function that is told when a failed attempt is not
 // repeated only because more of its body was sent than the buffer limit lets the
 // kit keep. method is the route, as metrics name it.
 func WithBodyTooLongHook(tell func(method string, limit int64)) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		if tell == nil {
 			faults.Add("WithBodyTooLongHook", nil, "must not be nil")
 		}
 		o.onTooLong = tell
-	}
+	}}
 }
 
 // WithFirstMessage sets what counts as the first message of a response body, for
@@ -99,25 +102,25 @@ func WithBodyTooLongHook(tell func(method string, limit int64)) Option {
 // that is longer, or ends, has arrived. Without it the first byte counts. See
 // [FirstEvent].
 func WithFirstMessage(arrived func(resp *http.Response, read []byte) bool) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		if arrived == nil {
 			faults.Add("WithFirstMessage", nil, "must not be nil")
 		}
 		o.first = arrived
-	}
+	}}
 }
 
 // WithRetryAfterOn adds statuses on which the header Retry-After is heeded. By
 // default these are 425, 429 and 503.
 func WithRetryAfterOn(statuses ...int) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		for _, status := range statuses {
 			if status < 400 || status > 599 {
 				faults.Add("WithRetryAfterOn", status, "is no status of a failure, 400 to 599")
 			}
 			o.asksOn[status] = true
 		}
-	}
+	}}
 }
 
 // WithClassifier sets a function that amends the verdict on an attempt and sees
@@ -125,12 +128,12 @@ func WithRetryAfterOn(statuses ...int) Option {
 // header, but not its body. It runs before the policy's Classify. If it panics
 // the attempt counts as a failure and the panic goes on.
 func WithClassifier(classify func(*http.Response, error, call.Result) call.Result) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		if classify == nil {
 			faults.Add("WithClassifier", nil, "must not be nil")
 		}
 		o.classifier = classify
-	}
+	}}
 }
 
 // WithAttemptHook sets a function that is given each attempt's own copy of the
@@ -138,28 +141,28 @@ func WithClassifier(classify func(*http.Response, error, call.Result) call.Resul
 // for instance. It may change the copy's header, and nothing else; the caller's
 // request and the other attempts do not see it. Its error ends the call.
 func WithAttemptHook(prepare func(req *http.Request, attempt int) error) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		if prepare == nil {
 			faults.Add("WithAttemptHook", nil, "must not be nil")
 		}
 		o.prepare = prepare
-	}
+	}}
 }
 
 // WithAttemptNumberHeader sends with every repeat, in the header named, how many
 // attempts came before it, so that the server can tell repeats from new work.
 func WithAttemptNumberHeader(name string) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		o.numberIn = headerName("WithAttemptNumberHeader", name, faults)
-	}
+	}}
 }
 
 // WithNoRetryHeader names a response header by which the server forbids a repeat
 // of an answer that otherwise would be repeated, whatever its value.
 func WithNoRetryHeader(name string) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		o.finalBy = headerName("WithNoRetryHeader", name, faults)
-	}
+	}}
 }
 
 // WithPanicHandler sets a function that is told of a panic where it cannot go on to
@@ -170,12 +173,12 @@ func WithNoRetryHeader(name string) Option {
 // is read; of an answer that was given up nobody learns then. method is the route, as
 // metrics name it. The function must not panic.
 func WithPanicHandler(handle func(method string, value any, stack []byte)) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		if handle == nil {
 			faults.Add("WithPanicHandler", nil, "must not be nil")
 		}
 		o.onPanic = handle
-	}
+	}}
 }
 
 // WithFront sets the base URL that stands for all upstreams of [Failover] in the
@@ -190,12 +193,12 @@ func WithPanicHandler(handle func(method string, value any, stack []byte)) Optio
 //
 // The caller's Host goes along only if it differs from the URL's.
 func WithFront(url string) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		if _, err := parsePlace(url); err != nil {
 			faults.Add("WithFront", nil, "%v", err)
 		}
 		o.front = url
-	}
+	}}
 }
 
 // WithCredentialHeaders adds header fields to those that [Failover] and the stale
@@ -204,11 +207,11 @@ func WithFront(url string) Option {
 // X-Auth-Token, X-Csrf-Token, X-Goog-Api-Key and X-Amz-Security-Token. See
 // Upstream.Credentials.
 func WithCredentialHeaders(names ...string) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		for _, name := range names {
 			o.secret = append(o.secret, headerName("WithCredentialHeaders", name, faults))
 		}
-	}
+	}}
 }
 
 // WithCacheScope lets the transport share its stale answers with all others of the
@@ -218,12 +221,12 @@ func WithCredentialHeaders(names ...string) Option {
 // client certificates, or with base transports that sign for different users. The
 // scope may not be empty.
 func WithCacheScope(scope string) Option {
-	return func(o *options, faults *check.Faults) {
+	return Option{func(o *options, faults *check.Faults) {
 		if scope == "" {
 			faults.Add("WithCacheScope", nil, "must not be empty")
 		}
 		o.cacheScope = scope
-	}
+	}}
 }
 
 func headerName(option, name string, faults *check.Faults) string {

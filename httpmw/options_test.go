@@ -80,17 +80,17 @@ func TestD039_RetryAfterIsHeededWhereItMeansSo(t *testing.T) {
 	require.ErrorContains(t, err, "WithPanicHandler: must not be nil")
 }
 
-// C1: every bad option is named, as in grpcmw, a nil one and one for another
+// C1: every bad option is named, as in grpcmw, the zero one and one for another
 // constructor too.
 func TestC1_EveryBadOptionIsNamed(t *testing.T) {
 	k, err := holdfast.New(holdfast.Config{})
 	require.NoError(t, err)
-	_, err = httpmw.New(nil, k, nil, httpmw.WithFront("http://front"), httpmw.WithCacheScope(""))
-	require.ErrorContains(t, err, "Option[0]: is nil")
+	_, err = httpmw.New(nil, k, httpmw.Option{}, httpmw.WithFront("http://front"), httpmw.WithCacheScope(""))
+	require.ErrorContains(t, err, "Option[0]: is the zero Option")
 	require.ErrorContains(t, err, "WithFront: is for Failover")
 	require.ErrorContains(t, err, "WithCacheScope: must not be empty")
-	_, err = httpmw.Failover(nil, k, []httpmw.Upstream{{URL: "http://a.test"}}, httpmw.WithFront("http://front"), nil)
-	require.EqualError(t, err, "httpmw: Option[1]: is nil")
+	_, err = httpmw.Failover(nil, k, []httpmw.Upstream{{URL: "http://a.test"}}, httpmw.WithFront("http://front"), httpmw.Option{})
+	require.EqualError(t, err, "httpmw: Option[1]: is the zero Option")
 }
 
 // H2: that a body was too long to be repeated is told, once for each attempt that

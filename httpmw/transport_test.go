@@ -324,7 +324,7 @@ func TestH1_ConstructorsRefuseBadInput(t *testing.T) {
 	require.ErrorContains(t, err, "the kit is nil")
 	k, err := holdfast.New(holdfast.Config{})
 	require.NoError(t, err)
-	_, err = httpmw.New(nil, k, httpmw.WithBufferLimit(-1), nil, httpmw.WithClassifier(nil))
+	_, err = httpmw.New(nil, k, httpmw.WithBufferLimit(-1), httpmw.Option{}, httpmw.WithClassifier(nil))
 	require.ErrorContains(t, err, "WithBufferLimit = -1: must not be negative")
 	require.ErrorContains(t, err, "WithClassifier: must not be nil")
 	require.Panics(t, func() { httpmw.NewTransport(nil, nil) })

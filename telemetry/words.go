@@ -40,7 +40,16 @@ func layers(e holdfast.Explanation) []layer {
 	return all
 }
 
-func fallbackText(*fallback.Policy) string { return "answers a read that failed" }
+func fallbackText(p *fallback.Policy) string {
+	var answers []string
+	if p.Stale != nil {
+		answers = append(answers, "an earlier answer, up to "+span(p.Stale.WithDefaults().MaxStale)+" old")
+	}
+	if p.Answer != nil {
+		answers = append(answers, "a computed one")
+	}
+	return "a read that failed gets " + strings.Join(answers, ", or ")
+}
 
 func retryText(p *retry.Policy) string {
 	f := p.WithDefaults()

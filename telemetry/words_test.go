@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/fallback"
 	"github.com/holdfast-go/holdfast/retry"
 )
 
@@ -22,4 +23,15 @@ func TestOneIsNotSeveral(t *testing.T) {
 	}
 	require.Contains(t, retryText(&retry.Policy{MaxAttempts: 1}), "1 attempt,")
 	require.Contains(t, retryText(&retry.Policy{MaxAttempts: 2}), "2 attempts,")
+}
+
+func TestTheTextOfAFallback(t *testing.T) {
+	answer := fallback.Static(1)
+	for want, p := range map[string]fallback.Policy{
+		"a read that failed gets an earlier answer, up to 10 min old":                   {Stale: &fallback.Stale{MaxStale: 10 * time.Minute}},
+		"a read that failed gets a computed one":                                        {Answer: answer},
+		"a read that failed gets an earlier answer, up to 1 min old, or a computed one": {Stale: &fallback.Stale{MaxStale: time.Minute}, Answer: answer},
+	} {
+		require.Equal(t, want, fallbackText(&p))
+	}
 }

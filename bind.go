@@ -10,15 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/wire"
 )
 
-// Binding is what ties a protocol to a kit. Adapters make it; users have no need
-// of it.
+// Binding is for the kit's own adapters: what ties a protocol to a kit.
 type Binding struct {
 	kit      *Kit
 	index    int // in edition.tables
 	protocol wire.Protocol
 }
 
-// Bind reads the kit's table by the rules of a protocol, now and after each
+// Bind is for the kit's own adapters. It reads the kit's table by the rules of a protocol, now and after each
 // update, and checks all that depends on how names nest. The error names every
 // bad entry. All connections and transports of one protocol share one binding.
 func (k *Kit) Bind(p wire.Protocol) (*Binding, error) {
@@ -42,9 +41,10 @@ func (k *Kit) Bind(p wire.Protocol) (*Binding, error) {
 	return b, nil
 }
 
-// Check returns nil, or an error that names every fault that a kit for c would have
-// once it is bound to a protocol.
-func Check(c Config, p wire.Protocol) error {
+// CheckFor is for the kit's own packages: it returns nil, or an error that names every
+// fault that a kit for c would have once it is bound to a protocol. What users call is
+// [New].
+func (c Config) CheckFor(p wire.Protocol) error {
 	k := &Kit{}
 	k.now.Store(&edition{})
 	_, faults := k.draft(c.clone(), &Binding{k, 0, p})
@@ -56,7 +56,7 @@ var errNilKit = errors.New("holdfast: the kit is nil; make one with holdfast.New
 // Table returns the table in force. A call stays with the one that it found.
 func (b *Binding) Table() *Table { return b.kit.now.Load().tables[b.index] }
 
-// Table is a kit's table as one protocol reads it, until the next update.
+// Table is for the kit's own adapters: a kit's table as one protocol reads it, until the next update.
 type Table struct {
 	methods   map[string]*Method
 	byDefault *Method
@@ -108,9 +108,6 @@ func (t *Table) has(key string) bool { return t.methods[key] != nil }
 
 // Default returns the policy of the methods that no entry names.
 func (t *Table) Default() *Method { return t.byDefault }
-
-// Keys returns the canonical keys of the table.
-func (t *Table) Keys() []string { return slices.Sorted(maps.Keys(t.methods)) }
 
 // Routes returns what the protocol has made of the keys.
 func (t *Table) Routes() any { return t.routes }

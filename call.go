@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-// Call is one call under way. Adapters begin it with [Call.Begin]; it lives on
-// their stack and belongs to one goroutine.
+// Call is for the kit's own adapters: one call under way. They begin it with
+// [Call.Begin]; it lives on their stack and belongs to one goroutine.
 type Call struct {
 	method *Method
 	hooks  *Hooks // as they were when it began; never nil
@@ -53,7 +53,7 @@ type Call struct {
 	stand stand                                                         // what the fallback has answered with
 }
 
-// Terms is what an adapter knows of a call beside its name.
+// Terms is for the kit's own adapters: what they know of a call beside its name.
 type Terms struct {
 	Keyed    bool      // the request carries an idempotency key
 	Keyless  bool      // there is nothing that could carry one, so that the kit makes none

@@ -55,7 +55,7 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 	var value T
 	answer, err := c.Run(ctx, func(ctx context.Context, n int) {
 		if c.Watched() {
-			ctx = Sending(ctx, n, nil)
+			ctx = c.Sending(ctx, n, nil)
 		}
 		v, err := fn(ctx)
 		if err != nil {
@@ -78,7 +78,7 @@ func doHedged[T any](ctx context.Context, c Call, fn func(context.Context) (T, e
 	answer, err := c.RunHedged(ctx, func(int) (func(context.Context, int) call.Result, func()) {
 		var own T
 		attempt := func(ctx context.Context, n int) call.Result {
-			v, err := fn(Sending(ctx, n, nil))
+			v, err := fn(c.Sending(ctx, n, nil))
 			if err == nil {
 				own = v
 			}

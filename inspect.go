@@ -3,6 +3,7 @@ package holdfast
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/breaker"
@@ -70,7 +71,7 @@ func (k *Kit) Policies() []Explanation {
 	var all []Explanation
 	for _, b := range bound {
 		t := now.tables[b.index]
-		for _, key := range append([]string{""}, t.Keys()...) {
+		for _, key := range append([]string{""}, slices.Sorted(maps.Keys(t.methods))...) {
 			all = append(all, b.explain(t, key))
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-// Method is the policy in force for one entry of a kit's table, each layer
-// inherited from where it was set. Adapters begin calls with it.
+// Method is for the kit's own adapters: the policy in force for one entry of a kit's
+// table, each layer inherited from where it was set. They begin calls with it.
 type Method struct {
 	key   string
 	wire  string // the protocol's name

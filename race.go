@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/retry"
 )
 
-// Lane is one of the attempts that run beside each other, with all that it does
-// not share with the others. Adapters make lanes for [Call.Race].
+// Lane is for the kit's own adapters: one of the attempts that run beside each other,
+// with all that it does not share with the others. They make lanes for [Call.Race].
 type Lane interface {
 	// Held returns what the attempt is to hold.
 	Held() *Attempt

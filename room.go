@@ -2,8 +2,8 @@ package holdfast
 
 import "github.com/holdfast-go/holdfast/internal/deadline"
 
-// Room is a place for the contexts of a call and of one of its attempts that outlives
-// the function that makes it. An adapter that allocates something for the attempt
+// Room is for the kit's own adapters: a place for the contexts of a call and of one of
+// its attempts that outlives the function that makes it. An adapter that allocates something for the attempt
 // anyhow makes a Room part of that. It serves one call and one attempt.
 type Room struct {
 	call within

@@ -75,7 +75,7 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 		c.countPlain(a, res)
 	}
 	if timed {
-		Trial{c, n, began}.Ended(ctx, *res)
+		c.Tried(ctx, n, began, *res)
 	}
 	a.end(ctx, res, mono.Now())
 	ended = true

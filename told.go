@@ -59,14 +59,13 @@ func (c *Call) watch(bounded context.Context, a *Attempt) context.Context {
 	return context.WithValue(bounded, toldKey{}, told)
 }
 
-// Watched reports whether [Sending] has somebody to tell.
+// Watched reports whether [Call.Sending] has somebody to tell.
 func (c *Call) Watched() bool { return c.told != nil || c.hooks.Attempt != nil }
 
-// Sending tells the hook of the n-th attempt of its call, which is about to be
-// sent with ctx, and returns the context to send it with. Adapters call it, and
-// need not if the call is not [Call.Watched]. header is the attempt's own, nil if
-// it has none.
-func Sending(ctx context.Context, n int, header call.Header) context.Context {
+// Sending tells the hook of the n-th attempt, which is about to be sent with ctx, and
+// returns the context to send it with. It need not be called if the call is not
+// [Call.Watched]. header is the attempt's own, nil if it has none.
+func (c *Call) Sending(ctx context.Context, n int, header call.Header) context.Context {
 	told, _ := ctx.Value(toldKey{}).(*attemptTold)
 	if told == nil {
 		return ctx

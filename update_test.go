@@ -543,6 +543,16 @@ func TestExplainFollowsAnUpdate(t *testing.T) {
 	require.Empty(t, slices.Collect(maps.Keys(maps.Collect(k.Breakers()))))
 }
 
+// keysOf returns which of the keys that the test is about the table has.
+func keysOf(t *holdfast.Table) (keys []string) {
+	for _, key := range []string{"A", "B", "X", "a", "b", "x", "…a", "…b", "…x", "…X"} {
+		if t.Method(key) != nil {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // Protocols that read names each in their own way have each their own table, before
 // and after an update.
 func TestC2_EachProtocolHasItsTable(t *testing.T) {
@@ -562,13 +572,13 @@ func TestC2_EachProtocolHasItsTable(t *testing.T) {
 	require.NoError(t, err)
 	_, err = do(t.Context(), k, call.Info{Method: "a"}, answers(ok))
 	require.NoError(t, err)
-	require.Equal(t, []string{"A"}, loud.Table().Keys())
-	require.Equal(t, []string{"…a"}, quiet.Table().Keys())
+	require.Equal(t, []string{"A"}, keysOf(loud.Table()))
+	require.Equal(t, []string{"…a"}, keysOf(quiet.Table()))
 	before := loud.Table()
 	require.NoError(t, k.Update(holdfast.Config{Methods: map[string]holdfast.Policy{"b": {Retry: retry.Off()}}}))
-	require.Equal(t, []string{"B"}, loud.Table().Keys())
-	require.Equal(t, []string{"…b"}, quiet.Table().Keys())
-	require.Equal(t, []string{"A"}, before.Keys(), "a call stays with the table that it found")
+	require.Equal(t, []string{"B"}, keysOf(loud.Table()))
+	require.Equal(t, []string{"…b"}, keysOf(quiet.Table()))
+	require.Equal(t, []string{"A"}, keysOf(before), "a call stays with the table that it found")
 	e, err := k.Explain("b")
 	require.NoError(t, err)
 	require.Equal(t, `Methods["b"]`, e.From.Retry)
@@ -576,7 +586,7 @@ func TestC2_EachProtocolHasItsTable(t *testing.T) {
 	err = k.Update(holdfast.Config{Methods: map[string]holdfast.Policy{"": {}, "x": {}, "X": {}}})
 	require.ErrorContains(t, err, `Methods["x"]: names the same as Methods["X"]`)
 	require.ErrorContains(t, err, `Methods[""]: is too quiet`)
-	require.Equal(t, []string{"…b"}, quiet.Table().Keys())
+	require.Equal(t, []string{"…b"}, keysOf(quiet.Table()))
 }
 
 // B7, C2: a probe's lease that follows Attempt follows it through an update, also

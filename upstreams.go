@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/outlier"
 )
 
-// Upstream is one of several places that can answer the same calls.
+// Upstream is for the kit's own adapters: one of several places that can answer the same calls.
 type Upstream struct {
 	// Name is the target, which the breaker is named for.
 	Name string
@@ -34,8 +34,9 @@ func (u Upstream) String() string {
 	return under(u.Name, u.Resource)
 }
 
-// Upstreams is a list of upstreams in order of preference, with what is kept about
-// it between calls. Adapters make it with [Binding.Upstreams] and begin calls with it.
+// Upstreams is for the kit's own adapters: a list of upstreams in order of preference,
+// with what is kept about it between calls. [Binding.Upstreams] makes it; calls are begun
+// with it.
 type Upstreams struct {
 	list []Upstream
 	try  forcedTry
@@ -67,7 +68,7 @@ func (b *Binding) Upstreams(list ...Upstream) (*Upstreams, error) {
 	k, protocol := b.kit, b.protocol.Name
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if text := u.String(); len(k.lists[protocol]) < maxLists && !slices.Contains(k.lists[protocol], text) {
+	if text := u.names(); len(k.lists[protocol]) < maxLists && !slices.Contains(k.lists[protocol], text) {
 		k.lists[protocol] = append(k.lists[protocol], text)
 	}
 	return u, nil
@@ -85,8 +86,8 @@ func (k *Kit) listsOf(protocol string) []string {
 	return slices.Clone(k.lists[protocol])
 }
 
-// String returns the names in order.
-func (u *Upstreams) String() string {
+// names returns the names in order.
+func (u *Upstreams) names() string {
 	names := make([]string, len(u.list))
 	for i := range u.list {
 		names[i] = u.list[i].String()

@@ -95,29 +95,19 @@ func (c *Call) queue(ctx, bounded context.Context, a *Attempt) error {
 	return err
 }
 
-// Trial is an attempt under way whose time a hook wants to know. The zero Trial is
-// one of which nobody does.
-type Trial struct {
-	call  *Call
-	n     int
-	began mono.Instant
+// Trying returns when an attempt begins that [Call.Tried] tells of. It is for adapters
+// whose attempts outlive the function that makes them. If nobody wants to know the clock
+// is not read.
+func (c *Call) Trying() (began mono.Instant) {
+	if c.hooks.Tried != nil {
+		began = mono.Now()
+	}
+	return began
 }
 
-// Try begins the trial of the n-th attempt. Adapters whose attempts outlive the
-// function that makes them use it.
-func (c *Call) Try(n int) Trial {
-	if c.hooks.Tried == nil {
-		return Trial{}
-	}
-	return Trial{c, n, mono.Now()}
-}
-
-// Ended tells of the attempt's end, or of its answer.
-func (t Trial) Ended(ctx context.Context, res call.Result) {
-	if t.call == nil {
-		return
-	}
-	if h := t.call.hooks.Tried; h != nil {
-		h(ctx, Tried{Info: t.call.info, Number: t.n, Result: res, Took: mono.Now().Sub(t.began)})
+// Tried tells of the end of the n-th attempt, or of its answer.
+func (c *Call) Tried(ctx context.Context, n int, began mono.Instant, res call.Result) {
+	if h := c.hooks.Tried; h != nil {
+		h(ctx, Tried{Info: c.info, Number: n, Result: res, Took: mono.Now().Sub(began)})
 	}
 }

@@ -21,15 +21,16 @@ func (c *Call) ofWrite(err error) error {
 // the dependency.
 func (c *Call) SentBefore() bool { return c.sent }
 
-// OfWrite returns e.Err as the caller of the call gets it. [Call.Run] and
+// OfWrite returns end.Err as the caller of the call gets it. [Call.Run] and
 // [Call.RunHedged] do that themselves; an adapter whose calls outlive them asks
-// for it. sentBefore says that an attempt before the one that e.Result is of may
-// have reached the dependency; see [Call.SentBefore].
-func (e *CallEnd) OfWrite(sentBefore bool) error {
-	if e.Err == nil {
+// for it. sentBefore says that an attempt before the one that end.Result is of may
+// have reached the dependency; see [Call.SentBefore]. It does not ask c, which
+// another goroutine may be at.
+func (c *Call) OfWrite(end *CallEnd, sentBefore bool) error {
+	if end.Err == nil {
 		return nil
 	}
-	return ofWrite(e.Info.Safety, &e.Result, sentBefore, e.Err)
+	return ofWrite(end.Info.Safety, &end.Result, sentBefore, end.Err)
 }
 
 // ofWrite says in one of the kit's own errors what it means for a call that may

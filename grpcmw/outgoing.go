@@ -44,7 +44,7 @@ func outgoing(ctx context.Context, c *holdfast.Call, method string, n int, prepa
 		md.Set(previousAttempts, strconv.Itoa(n-1))
 	}
 	if watched {
-		ctx = holdfast.Sending(ctx, n, header(md))
+		ctx = c.Sending(ctx, n, header(md))
 	}
 	if prepare != nil {
 		if err := prepare(ctx, method, n, md); err != nil {

@@ -56,7 +56,7 @@ func (r *record) concludeWith(res call.Result) {
 
 // conclude ends the call, once.
 func (r *record) conclude(end holdfast.CallEnd) {
-	end.Err = end.OfWrite(r.sentBefore.Load())
+	end.Err = r.call.OfWrite(&end, r.sentBefore.Load())
 	err := withStatus(end.Err)
 	r.mu.Lock()
 	first := !r.over

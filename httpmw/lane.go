@@ -57,11 +57,11 @@ func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
 		trace, passes = &sendTrace{limits: l.attempt.Limits()}, false
 		held = trace.on(held)
 	}
-	trial := x.call.Try(l.n)
+	began := x.call.Trying()
 	out, err := l.request(x, held, passes)
 	if err != nil {
 		*res = x.call.Classify(l.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
-		trial.Ended(l.ctx, *res)
+		x.call.Tried(l.ctx, l.n, began, *res)
 		l.end(res, mono.Now())
 		return
 	}
@@ -75,7 +75,7 @@ func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
 		err = l.opened(x.transport.options.first, now)
 	}
 	l.classify(x, err, out.URL.Scheme, trace, res)
-	trial.Ended(l.ctx, *res)
+	x.call.Tried(l.ctx, l.n, began, *res)
 	if err != nil {
 		l.end(res, mono.Now())
 		return

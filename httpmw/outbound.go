@@ -56,7 +56,7 @@ func (l *lane) outgoing(x *exchange, ctx context.Context, passes bool) (*http.Re
 		head.Set(o.numberIn, strconv.Itoa(l.n-1))
 	}
 	if watched {
-		ctx = holdfast.Sending(ctx, l.n, header(head))
+		ctx = x.call.Sending(ctx, l.n, header(head))
 	}
 	var out *http.Request
 	switch {

@@ -111,7 +111,7 @@ func (d *decoder) check(f *File) {
 	case "http":
 		protocol = httpwire.Protocol()
 	}
-	for _, fault := range check.Of(holdfast.Check(f.Config, protocol)) {
+	for _, fault := range check.Of(f.Config.CheckFor(protocol)) {
 		placed := d.place(fault)
 		if !slices.ContainsFunc(unread, func(u *Fault) bool { return placed.follows(u) }) {
 			d.faults = append(d.faults, placed)

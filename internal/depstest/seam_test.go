@@ -1,0 +1,115 @@
+package depstest_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// seam is how the docstring of a name begins, after the name, that only packages of the
+// module can use.
+const seam = " is for the kit's own "
+
+// Of the root package's names, those that take or return what users cannot name say
+// that they are not for them, and so does the package's comment.
+func TestTheAdaptersPartOfTheKitSaysSo(t *testing.T) {
+	decls, overview := rootDecls(t)
+	theirs := map[string]bool{}
+	for name, d := range decls {
+		if strings.HasPrefix(d.doc, name[strings.IndexByte(name, '.')+1:]+seam) {
+			theirs[name] = true
+		}
+	}
+	paragraphs := strings.Split(strings.TrimSpace(overview), "\n\n")
+	listed := regexp.MustCompile(`[\w.]*\w`).FindAllString(paragraphs[len(paragraphs)-1], -1)
+	require.Greater(t, len(theirs), 5)
+	for name, d := range decls {
+		require.Equal(t, theirs[name], slices.Contains(listed, name), "the end of doc.go is to list %s if and only if it %q", name, seam)
+		of, _, _ := strings.Cut(name, ".")
+		if theirs[name] || theirs[of] {
+			continue
+		}
+		for _, used := range d.uses {
+			require.False(t, theirs[used] || strings.HasPrefix(used, "internal/"),
+				"%s shows users %s, which is not for them; its docstring is to begin with %q", name, used, seam)
+		}
+	}
+}
+
+// rootDecl is an exported type, function or method of the root package.
+type rootDecl struct {
+	doc  string
+	uses []string // the package's own exported types that it shows, and packages as "internal/mono"
+}
+
+// rootDecls returns the root's declarations by name, "Kit.Bind" for a method, and the
+// package's comment.
+func rootDecls(t *testing.T) (decls map[string]rootDecl, overview string) {
+	t.Helper()
+	names, err := filepath.Glob("../../*.go")
+	require.NoError(t, err)
+	decls = map[string]rootDecl{}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		require.NoError(t, err)
+		overview += file.Doc.Text()
+		internal := map[string]bool{}
+		for _, i := range file.Imports {
+			if p := strings.Trim(i.Path.Value, `"`); strings.Contains(p, "/internal/") {
+				internal[path.Base(p)] = true
+			}
+		}
+		ast.FileExports(file)
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				name := d.Name.Name
+				if d.Recv != nil {
+					if !ast.IsExported(receiver(d)) {
+						continue
+					}
+					name = receiver(d) + "." + name
+				}
+				decls[name] = rootDecl{d.Doc.Text(), shown(d.Type, internal)}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if s, ok := spec.(*ast.TypeSpec); ok {
+						decls[s.Name.Name] = rootDecl{d.Doc.Text(), shown(s.Type, internal)}
+					}
+				}
+			}
+		}
+	}
+	return decls, overview
+}
+
+// shown returns what a type or a signature is made of.
+func shown(of ast.Expr, internal map[string]bool) (uses []string) {
+	ast.Inspect(of, func(n ast.Node) bool {
+		switch e := n.(type) {
+		case *ast.SelectorExpr:
+			if x, ok := e.X.(*ast.Ident); ok && internal[x.Name] {
+				uses = append(uses, "internal/"+x.Name)
+			}
+			return false
+		case *ast.Field:
+			uses = append(uses, shown(e.Type, internal)...) // and not the names
+			return false
+		case *ast.Ident:
+			uses = append(uses, e.Name)
+		}
+		return true
+	})
+	return uses
+}

@@ -5,8 +5,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/instance"
 	"github.com/holdfast-go/holdfast/internal/mono"
-	"github.com/holdfast-go/holdfast/outlier"
 	"github.com/holdfast-go/holdfast/retry"
 )
 
@@ -238,14 +238,14 @@ func (c *Call) tellFailover(ctx context.Context, a *Attempt) {
 func (c *Call) Upstream() int { return c.walk.at }
 
 // Instance returns the index of the upstream's instance that the last attempt was
-// for, in the order of [outlier.New]; 0 if the upstream has no instances.
+// for, in the order in which they were named; 0 if the upstream has no instances.
 func (c *Call) Instance() int { return max(c.walk.instance, 0) }
 
 // hop is what an attempt at one of several upstreams holds beside the rest.
 type hop struct {
 	tries *forcedTry // nil if it is none
 	try   uint64     // which of them
-	pick  outlier.Pick
+	pick  instance.Pick
 }
 
 // answered ends what waits for the answer.
@@ -269,7 +269,7 @@ func (c *Call) pick(ctx context.Context, a *Attempt) {
 	}
 	told := false
 	defer c.giveUpUnless(ctx, a, &told)
-	a.hop.pick.TakeAt(set, w.instance, c.limits.Attempt, mono.Now())
+	a.hop.pick.Take(set, w.instance, c.limits.Attempt, mono.Now())
 	told = true
 	w.instance = a.hop.pick.Index()
 }
@@ -277,7 +277,7 @@ func (c *Call) pick(ctx context.Context, a *Attempt) {
 // settle books the end of the attempt with the instance, and with the service. That an
 // instance which was left out is still bad is no news of the others.
 func (h *hop) settle(service *breaker.Pair, end breaker.Outcome, now mono.Instant) {
-	defer h.pick.DoneAt(end, now) // also if a hook panics
+	defer h.pick.Done(end, now) // also if a hook panics
 	if h.tries != nil {
 		h.tries.end(h.try)
 	}

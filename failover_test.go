@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/instance"
 	"github.com/holdfast-go/holdfast/outlier"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
@@ -473,7 +474,7 @@ func TestF7_AFailedTrialIsNoNewsOfTheService(t *testing.T) {
 		policy.Retry = retry.Off()
 		policy.Breaker = &breaker.Config{Consecutive: 1, Jitter: breaker.NoJitter}
 		k := newKit(t, policy)
-		set, err := outlier.New(outlier.Config{MinCalls: 1, Time: time.Second}, "good", "bad")
+		set, err := instance.New(outlier.Config{MinCalls: 1, Time: time.Second}, "good", "bad")
 		require.NoError(t, err)
 		u, err := bound(t, k).Upstreams(holdfast.Upstream{Name: "S", Instances: set})
 		require.NoError(t, err)

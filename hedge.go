@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/latency"
 	"github.com/holdfast-go/holdfast/internal/mono"
-	"github.com/holdfast-go/holdfast/retry"
 )
 
 // Hedged reports whether the call's attempts may be hedged; they are to be made
@@ -75,7 +75,7 @@ type impatient struct{ context.Context }
 func (impatient) Err() error { return context.Canceled }
 
 // latencyFor returns the record of the call's target, nil if there is none.
-func (m *Method) latencyFor(info call.Info, now mono.Instant) *retry.Latency {
+func (m *Method) latencyFor(info call.Info, now mono.Instant) *latency.Record {
 	l := &m.retry
 	if l.policy == nil || l.level.latencies == nil {
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/latency"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
 )
@@ -488,7 +489,7 @@ func TestR10_TheDelayFollowsThePercentile(t *testing.T) {
 			return time.Duration(second.Load() - begin.Load())
 		}
 		require.Equal(t, 10*ms, hedgedAfter(), "the default floor")
-		for range 2 * retry.HedgeSamples { // failures are no latencies, whatever the hedge took
+		for range 2 * latency.Samples { // failures are no latencies, whatever the hedge took
 			_, err := holdfast.Do(t.Context(), k, read, laneSteps(after(12*ms, down), after(time.Second, ok)).call)
 			require.NoError(t, err)
 		}
@@ -517,7 +518,7 @@ func TestR10_OvertakenAttemptsCountToo(t *testing.T) {
 		p.Retry.Budget = retry.NoBudget()
 		p.Retry.Hedge.Percentile = 0.7
 		k := newKit(t, p)
-		for i := range 4 * retry.HedgeSamples { // half of them hang
+		for i := range 4 * latency.Samples { // half of them hang
 			first := after(5*ms, ok)
 			if i%2 == 0 {
 				first = silent
@@ -543,7 +544,7 @@ func TestR10_AnOverrideMayHedge(t *testing.T) {
 		p := quick()
 		p.Retry = &retry.Policy{Hedge: retry.Hedge{Percentile: 0.5}}
 		learned := newKit(t, p)
-		for range 2 * retry.HedgeSamples {
+		for range 2 * latency.Samples {
 			_, err := holdfast.Do(t.Context(), learned, read, laneSteps(after(50*ms, ok)).call)
 			require.NoError(t, err)
 		}

@@ -91,7 +91,7 @@ func (c *Call) Race(ctx context.Context, held bool, lane func(n int) Lane) call.
 	}
 	delay := hedge.Delay
 	if hedge.Percentile > 0 {
-		delay = max(delay, c.latency.PercentileAt(first.sent))
+		delay = max(delay, c.latency.Percentile(first.sent))
 	}
 	if c.probe || !c.mayAdd() || delay >= c.left() {
 		first.res, first.returned = first.lane.Run(first.ctx), true
@@ -237,7 +237,7 @@ func (r *race) learn() {
 		return
 	}
 	now := mono.Now()
-	r.call.latency.RecordAt(now.Sub(first.sent), now)
+	r.call.latency.Add(now.Sub(first.sent), now)
 }
 
 // verdict ends the race once no attempt runs any more.

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/latency"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
 )
@@ -19,7 +20,7 @@ type state struct {
 	breaker  *breaker.Breaker
 	bulkhead *bulkhead.Bulkhead
 	bucket   *retry.Bucket
-	latency  *retry.Latency // if hedges ask for a percentile
+	latency  *latency.Record // if hedges ask for a percentile
 
 	// Those of the target, where the ones above are a part's.
 	outerBreaker  *breaker.Breaker

@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/internal/keyed"
+	"github.com/holdfast-go/holdfast/internal/latency"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/retry"
 )
@@ -182,19 +183,19 @@ func (d *draft) stillShared(budget retry.Budget) bool {
 // latencies are the records of a level's targets, for a percentile.
 type latencies struct {
 	hedge atomic.Pointer[retry.Hedge]
-	*keyed.Registry[*retry.Latency]
+	*keyed.Registry[*latency.Record]
 }
 
 // newLatencies returns nil if the hedge asks for no percentile.
 func newLatencies(hedge retry.Hedge) *latencies {
-	if retry.NewLatency(hedge) == nil {
+	if hedge.Percentile == 0 {
 		return nil
 	}
 	r := &latencies{}
 	r.hedge.Store(&hedge)
-	r.Registry = keyed.New(keyed.Options[*retry.Latency]{
-		New:  func(string) *retry.Latency { return retry.NewLatency(*r.hedge.Load()) },
-		Idle: func(l *retry.Latency) bool { return l.IdleAt(mono.Now()) },
+	r.Registry = keyed.New(keyed.Options[*latency.Record]{
+		New:  func(string) *latency.Record { return latency.New(r.hedge.Load().Percentile, mono.Now()) },
+		Idle: func(l *latency.Record) bool { return l.Idle(mono.Now()) },
 	})
 	return r
 }
@@ -211,7 +212,7 @@ func (l *level) takeLatencies(old *level) {
 		hedge := l.retry.Hedge
 		l.latencies.hedge.Store(&hedge)
 		for _, one := range l.latencies.All() {
-			one.Update(hedge)
+			one.Update(hedge.Percentile)
 		}
 	}
 }

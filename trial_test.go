@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/instance"
 	"github.com/holdfast-go/holdfast/outlier"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
@@ -21,7 +22,7 @@ func TestF7_ATrialHasTheTimeOfAnAttempt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		k := newKit(t, holdfast.Policy{Retry: retry.Off(), Timeout: &timeout.Limits{Attempt: 30 * time.Second}, Breaker: breaker.Off()})
 		back := ""
-		set, err := outlier.New(outlier.Config{
+		set, err := instance.New(outlier.Config{
 			MinCalls: 1, Time: time.Second, Returned: func(name string) { back = name },
 		}, "good", "slow")
 		require.NoError(t, err)

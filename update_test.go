@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
+	"github.com/holdfast-go/holdfast/internal/latency"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
 )
@@ -321,7 +322,7 @@ func TestC2_BudgetsKeepTheirTokens(t *testing.T) {
 			p.Timeout, p.Breaker = timeout.Off(), breaker.Off()
 			p.Retry.Hedge, p.Retry.Budget = retry.Hedge{Percentile: 0.99}, retry.NoBudget()
 			k := newKit(t, p)
-			for i := range 4 * retry.HedgeSamples {
+			for i := range 4 * latency.Samples {
 				_, err := holdfast.Do(t.Context(), k, read, laneSteps(after([]time.Duration{40 * ms, 200 * ms}[i%2], ok)).call)
 				require.NoError(t, err)
 			}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/instance"
 	"github.com/holdfast-go/holdfast/internal/mono"
-	"github.com/holdfast-go/holdfast/outlier"
 )
 
 // Upstream is for the kit's own adapters: one of several places that can answer the same calls.
@@ -23,7 +23,7 @@ type Upstream struct {
 
 	// Instances keeps apart the results of the target's instances. Nil is one
 	// instance.
-	Instances *outlier.Set
+	Instances *instance.Set
 }
 
 // String returns "name", or "name|resource", as breakers are named.

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/fallback"
+	"github.com/holdfast-go/holdfast/internal/instance"
 	"github.com/holdfast-go/holdfast/outlier"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
@@ -95,7 +96,7 @@ func TestB1_APanickingOutlierHookLeavesNothing(t *testing.T) {
 		policy.Timeout = &timeout.Limits{Total: time.Hour}
 		k := newKit(t, policy)
 		ejected := 0
-		set, err := outlier.New(outlier.Config{MinCalls: 1, Time: time.Second, Ejected: func(string, time.Duration) {
+		set, err := instance.New(outlier.Config{MinCalls: 1, Time: time.Second, Ejected: func(string, time.Duration) {
 			if ejected++; ejected == 2 {
 				panic("hook")
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/instance"
 	"github.com/holdfast-go/holdfast/outlier"
 )
 
@@ -21,8 +22,9 @@ type Upstream struct {
 
 	// Instances are the connections to several servers that are one upstream: the
 	// breaker judges them together, and one that is worse than the others is left out
-	// for a while. They stand in the place of Conn. The servers behind one connection,
-	// as round_robin keeps them, cannot be told apart before gRPC has picked one.
+	// for a while. They stand in the place of Conn; there are at most 64. The servers
+	// behind one connection, as round_robin keeps them, cannot be told apart before
+	// gRPC has picked one.
 	Instances []grpc.ClientConnInterface
 
 	// Outlier says when an instance is left out. Zero is the documented default.
@@ -107,7 +109,7 @@ func Failover(k *holdfast.Kit, upstreams []Upstream, opts ...Option) (*FailoverC
 		if len(u.Instances) < 2 {
 			continue
 		}
-		if list[n].Instances, err = outlier.New(u.Outlier, u.instanceNames()...); err != nil {
+		if list[n].Instances, err = instance.New(u.Outlier, u.instanceNames()...); err != nil {
 			return nil, err
 		}
 	}
@@ -132,8 +134,8 @@ func (u *Upstream) check() check.Faults {
 			faults.Add(fmt.Sprintf("Instances[%d]", i), nil, "is nil")
 		}
 	}
-	if n := len(u.Instances); n > outlier.MaxInstances {
-		faults.Add("Instances", n, "there must be at most %d", outlier.MaxInstances)
+	if n := len(u.Instances); n > instance.Max {
+		faults.Add("Instances", n, "there must be at most %d", instance.Max)
 	}
 	if u.name() == "" && len(faults) == 0 {
 		faults.Add("Name", nil, "is missing, and the connection has no target")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/check"
+	"github.com/holdfast-go/holdfast/internal/instance"
 	"github.com/holdfast-go/holdfast/outlier"
 )
 
@@ -17,7 +18,7 @@ type Upstream struct {
 
 	// Instances are the base URLs of several servers that are one upstream: the
 	// breaker judges them together, and one that is worse than the others is left
-	// out for a while. They stand in the place of URL.
+	// out for a while. They stand in the place of URL; there are at most 64.
 	Instances []string
 
 	// Outlier says when an instance is left out. Zero is the documented default.
@@ -176,20 +177,20 @@ func (u *Upstream) check() check.Faults {
 		}
 		seen[at.String()] = true
 	}
-	if n := len(u.Instances); n > outlier.MaxInstances {
-		faults.Add("Instances", n, "there must be at most %d", outlier.MaxInstances)
+	if n := len(u.Instances); n > instance.Max {
+		faults.Add("Instances", n, "there must be at most %d", instance.Max)
 	}
 	faults.In("Outlier", check.Of(u.Outlier.Check()))
 	return faults
 }
 
 // set returns what keeps the results of the instances apart.
-func (u *upstream) set() (*outlier.Set, error) {
+func (u *upstream) set() (*instance.Set, error) {
 	names := make([]string, len(u.instances))
 	for i, at := range u.instances {
 		names[i] = at.String()
 	}
-	return outlier.New(u.Outlier, names...)
+	return instance.New(u.Outlier, names...)
 }
 
 func (u *upstream) all(is func(place) bool) bool {

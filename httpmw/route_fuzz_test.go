@@ -34,9 +34,9 @@ func matches(req *http.Request, patterns ...httpwire.Pattern) string {
 // anywhere returns a pattern without its host.
 func anywhere(p httpwire.Pattern) httpwire.Pattern { p.Host = ""; return p }
 
-// instance makes a request that p is meant to match: its wildcards stand for the
+// example makes a request that p is meant to match: its wildcards stand for the
 // words, one after the other.
-func instance(p httpwire.Pattern, method string, words []string) *http.Request {
+func example(p httpwire.Pattern, method string, words []string) *http.Request {
 	segs := strings.Split(p.Path[1:], "/")
 	for i, s := range segs {
 		wild := strings.HasPrefix(s, "{")
@@ -104,7 +104,7 @@ func FuzzRoutePatternsCover(f *testing.F) {
 		require.Equal(t, (p.Host == "" || p.Host == q.Host) && anywhere(p).Covers(anywhere(q)), p.Covers(q), "the host of %q and %q", p, q)
 		both := httpwire.Registers(http.NewServeMux(), p) == nil && httpwire.Conflict([]string{p.String(), q.String()}) == nil && p != q
 		for _, words := range [][]string{strings.Split(fill, "/"), nil} {
-			req := instance(q, method, words)
+			req := example(q, method, words)
 			if path.Clean(req.URL.Path) != strings.TrimSuffix(req.URL.Path, "/") && req.URL.Path != "/" {
 				continue // ServeMux would redirect it
 			}
@@ -154,7 +154,7 @@ func FuzzRoutePattern(f *testing.F) {
 		require.Equal(t, p, again)
 		require.False(t, p.Method != strings.ToUpper(p.Method))
 
-		req := instance(p, http.MethodGet, []string{"x", "y"})
+		req := example(p, http.MethodGet, []string{"x", "y"})
 		if matches(req, p) == "" || notInHost.anyOf(req.Host) {
 			return // an unclean path, or a host that no request can have
 		}

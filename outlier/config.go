@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/internal/check"
 )
 
@@ -68,8 +67,8 @@ func (c Config) check() check.Faults {
 	if c.Time < 0 {
 		faults.Add("Time", c.Time, "must be positive, or 0 for the default")
 	}
-	if c.MaxTime < 0 || c.MaxTime > 0 && c.MaxTime < c.withDefaults().Time {
-		faults.Add("MaxTime", c.MaxTime, "must be at least Time = %v, or 0 for the default", c.withDefaults().Time)
+	if c.MaxTime < 0 || c.MaxTime > 0 && c.MaxTime < c.WithDefaults().Time {
+		faults.Add("MaxTime", c.MaxTime, "must be at least Time = %v, or 0 for the default", c.WithDefaults().Time)
 	}
 	if c.TrialTimeout < 0 {
 		faults.Add("TrialTimeout", c.TrialTimeout, "must be positive, or 0 for the default")
@@ -80,7 +79,9 @@ func (c Config) check() check.Faults {
 	return faults
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults returns c with every zero field filled in, but for TrialTimeout and
+// MaxEjected, whose defaults depend on the call and on the number of instances.
+func (c Config) WithDefaults() Config {
 	if c.MinCalls == 0 {
 		c.MinCalls = 5
 		if c.Window > 0 {
@@ -100,25 +101,4 @@ func (c Config) withDefaults() Config {
 		c.MaxTime = max(30*min(c.Time, math.MaxInt64/30), c.Time) // of 10 years it is no more than it can hold
 	}
 	return c
-}
-
-// breaker returns the rules of one instance: an ejection is an opening, and a trial
-// is its one probe.
-func (c Config) breaker() breaker.Config {
-	c = c.withDefaults()
-	return breaker.Config{
-		Window: breaker.Window{Calls: c.Window}, MinCalls: c.MinCalls, FailureRate: c.FailureRate,
-		Cooldown: c.Time, MaxCooldown: c.MaxTime,
-		Probes: 1, ProbeSuccesses: 1, ProbeTimeout: c.TrialTimeout,
-		Hooks: breaker.Hooks{Transition: c.tell},
-	}
-}
-
-func (c Config) tell(t breaker.Transition) {
-	switch {
-	case t.To == breaker.Open && c.Ejected != nil:
-		c.Ejected(t.Key, t.Cooldown)
-	case t.To == breaker.Closed && c.Returned != nil:
-		c.Returned(t.Key)
-	}
 }

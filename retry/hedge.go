@@ -27,20 +27,17 @@ type Hedge struct {
 
 	// Percentile, in (0, 1), makes the delay the latency that this share of the
 	// target's calls that may be hedged stayed below in the last minute: 0.95 hedges
-	// the slowest twentieth. Until there are [HedgeSamples] of them the delay is the
-	// least one. An attempt that a hedge overtook counts with the time it had, one
-	// that failed does not count. Zero is no percentile. In an override, what counts
-	// is whether it has one: the share is that of the method's policy, if that has
-	// one, and else the delay is the least one.
+	// the slowest twentieth. Until there are 50 of them the delay is the least one. An
+	// attempt that a hedge overtook counts with the time it had, one that failed does
+	// not count. Zero is no percentile. In an override, what counts is whether it has
+	// one: the share is that of the method's policy, if that has one, and else the
+	// delay is the least one.
 	Percentile float64
 
 	// Extra, at most 100, is how many hedges a call sends at most, each a delay
 	// after the one before. Zero is 1.
 	Extra int
 }
-
-// HedgeSamples is how many latencies a percentile needs to mean anything.
-const HedgeSamples = 50
 
 // Sends reports whether h sends hedges at all.
 func (h Hedge) Sends() bool { return h.Delay > 0 || h.Percentile > 0 }

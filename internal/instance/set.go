@@ -1,4 +1,6 @@
-package outlier
+// Package instance keeps the instances behind one name: which of them are ejected, by
+// the rules of package outlier, and which one the next call is for.
+package instance
 
 import (
 	"math/bits"
@@ -6,11 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/internal/check"
 	"github.com/holdfast-go/holdfast/internal/mono"
+	"github.com/holdfast-go/holdfast/outlier"
 )
 
-// MaxInstances is the number of instances in a Set at most.
-const MaxInstances = 64
+// Max is the number of instances in a Set at most.
+const Max = 64
 
 // Set is the instances behind one name. It is safe for concurrent use.
 type Set struct {
@@ -28,10 +32,10 @@ type member struct {
 
 // New returns a set of instances, of which none is ejected. The error names every
 // fault of c, and every name that is empty or not the only one of its kind.
-func New(c Config, names ...string) (*Set, error) {
-	faults := c.check()
-	if len(names) == 0 || len(names) > MaxInstances {
-		faults.Add("names", len(names), "there must be 1 to %d", MaxInstances)
+func New(c outlier.Config, names ...string) (*Set, error) {
+	faults := check.Of(c.Check())
+	if len(names) == 0 || len(names) > Max {
+		faults.Add("names", len(names), "there must be 1 to %d", Max)
 	}
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -50,7 +54,7 @@ func New(c Config, names ...string) (*Set, error) {
 		s.most = min(s.most, c.MaxEjected)
 	}
 	for i, name := range names {
-		b, err := breaker.New(name, c.breaker())
+		b, err := breaker.New(name, rules(c))
 		if err != nil {
 			return nil, err
 		}
@@ -89,11 +93,11 @@ type Pick struct {
 	ticket breaker.Ticket
 }
 
-// TakeAt picks the instance for a call: of those that are not ejected the one with
+// Take picks the instance for a call: of those that are not ejected the one with
 // the least in flight, in turn where several have equally little. avoid is the index
 // of one that is picked only if there is no other, -1 for none; limit is that of the
 // call, for a trial of which the Config says none, 0 for none. p is the zero Pick.
-func (p *Pick) TakeAt(s *Set, avoid int, limit time.Duration, now mono.Instant) {
+func (p *Pick) Take(s *Set, avoid int, limit time.Duration, now mono.Instant) {
 	for usable, surplus := s.usable(now); usable|surplus != 0; {
 		p.index = s.choose(usable|surplus, avoid)
 		this := uint64(1) << p.index
@@ -158,7 +162,7 @@ func (s *Set) choose(among uint64, avoid int) int {
 	} else {
 		turn = s.turn.Add(1) - 1
 	}
-	var candidates [MaxInstances]int
+	var candidates [Max]int
 	n := 0
 	for ; among != 0; among &= among - 1 {
 		candidates[n] = bits.TrailingZeros64(among)
@@ -184,8 +188,8 @@ func (p *Pick) Trial() bool { return p.trial }
 // Answered tells that the instance has begun to answer.
 func (p *Pick) Answered() { p.ticket.Answered() }
 
-// DoneAt books the end of the call. A second DoneAt does nothing.
-func (p *Pick) DoneAt(o breaker.Outcome, now mono.Instant) {
+// Done books the end of the call. A second Done does nothing.
+func (p *Pick) Done(o breaker.Outcome, now mono.Instant) {
 	if p.set == nil {
 		return
 	}

@@ -1,4 +1,6 @@
-package retry
+// Package latency keeps how long attempts took in the last minute, for the
+// percentile after which a hedge is sent.
+package latency
 
 import (
 	"math"
@@ -9,16 +11,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
-// Latency keeps the latencies of one target's attempts over the last minute, for
-// the percentile of a [Hedge]. A nil *Latency records nothing and knows nothing.
+// Samples is how many latencies a percentile needs to mean anything.
+const Samples = 50
+
+// Record keeps the latencies of one target's attempts over the last minute, and tells
+// which of them a share stayed below. A nil *Record keeps nothing and knows nothing.
 //
 // It is a histogram whose steps grow with the latency, in six slots of ten
 // seconds. Each counter carries the slot's turn beside its count, so that a slot
 // begins its next turn without being cleared: recording takes no lock, allocates
 // nothing and loses no sample.
-type Latency struct {
+type Record struct {
 	origin mono.Instant
-	slots  [latencySlots][latencySteps]atomic.Uint64 // turn << 32 | count
+	slots  [slots][steps]atomic.Uint64 // turn << 32 | count
 
 	// The last percentile that was worked out, for those who ask within a second.
 	asked atomic.Int64  // nanoseconds from origin, plus 1; 0 before the first
@@ -27,41 +32,34 @@ type Latency struct {
 }
 
 const (
-	latencySlots = 6
-	latencySpan  = 10 * time.Second
+	slots = 6
+	span  = 10 * time.Second
 
 	// Each doubling of the latency has eight steps, from 2^17 ns, about 0.13 ms,
 	// to 2^37 ns, about 137 s. What is shorter or longer is taken for that.
 	stepBits     = 3
 	lowestPower  = 17
 	highestPower = 37
-	latencySteps = (highestPower-lowestPower)<<stepBits + 1
+	steps        = (highestPower-lowestPower)<<stepBits + 1
 
 	refreshAfter = time.Second
 )
 
-// NewLatency returns an empty record for the percentile of h, or nil if h has none
+// New returns a record without latencies for the percentile of share, which is
 // within (0, 1).
-func NewLatency(h Hedge) *Latency {
-	if !(h.Percentile > 0 && h.Percentile < 1) {
-		return nil
-	}
-	return newLatency(h.Percentile, mono.Now())
-}
-
-func newLatency(share float64, now mono.Instant) *Latency {
-	l := &Latency{origin: now}
+func New(share float64, now mono.Instant) *Record {
+	l := &Record{origin: now}
 	l.share.Store(math.Float64bits(share))
 	return l
 }
 
-// Update puts the percentile of another hedge in force; what was recorded stays. A
-// hedge without a percentile changes nothing.
-func (l *Latency) Update(h Hedge) {
-	if l == nil || !(h.Percentile > 0 && h.Percentile < 1) {
+// Update asks for the percentile of another share from now on; what was recorded
+// stays.
+func (l *Record) Update(share float64) {
+	if l == nil {
 		return
 	}
-	l.share.Store(math.Float64bits(h.Percentile))
+	l.share.Store(math.Float64bits(share))
 	l.asked.Store(0) // so that the next to ask works it out anew
 }
 
@@ -72,7 +70,7 @@ func stepOf(d time.Duration) int {
 	}
 	power := bits.Len64(uint64(d)) - 1
 	if power >= highestPower {
-		return latencySteps - 1
+		return steps - 1
 	}
 	return (power-lowestPower)<<stepBits | int(d>>(power-stepBits))&(1<<stepBits-1)
 }
@@ -86,22 +84,22 @@ func above(step int) time.Duration {
 
 // turnAt numbers the spans of time. The numbers wrap around after some centuries'
 // worth of them; they are compared by their distance.
-func (l *Latency) turnAt(now mono.Instant) uint32 {
+func (l *Record) turnAt(now mono.Instant) uint32 {
 	d := now.Sub(l.origin)
 	if d < 0 {
-		d -= latencySpan - 1 // round down
+		d -= span - 1 // round down
 	}
-	return uint32(d / latencySpan)
+	return uint32(d / span)
 }
 
-func (l *Latency) slot(turn uint32) *[latencySteps]atomic.Uint64 {
+func (l *Record) slot(turn uint32) *[steps]atomic.Uint64 {
 	// The number of turns is no multiple of six, so after it has wrapped around
 	// two turns may share a slot once: the older one's samples are lost then.
-	return &l.slots[turn%latencySlots]
+	return &l.slots[turn%slots]
 }
 
-// RecordAt notes, at the moment now, an attempt that took d.
-func (l *Latency) RecordAt(d time.Duration, now mono.Instant) {
+// Add notes, at the moment now, an attempt that took d.
+func (l *Record) Add(d time.Duration, now mono.Instant) {
 	if l == nil || d < 0 {
 		return
 	}
@@ -122,10 +120,10 @@ func (l *Latency) RecordAt(d time.Duration, now mono.Instant) {
 	}
 }
 
-// PercentileAt returns, at the moment now, the latency that the hedge's share of
+// Percentile returns, at the moment now, the latency that the share of
 // the last minute's attempts stayed below, at most an eighth too long. It is 0 if
-// there are fewer than [HedgeSamples] of them. The answer may be a second old.
-func (l *Latency) PercentileAt(now mono.Instant) time.Duration {
+// there are fewer than [Samples] of them. The answer may be a second old.
+func (l *Record) Percentile(now mono.Instant) time.Duration {
 	if l == nil {
 		return 0
 	}
@@ -139,8 +137,8 @@ func (l *Latency) PercentileAt(now mono.Instant) time.Duration {
 	return found
 }
 
-// IdleAt reports whether nothing recorded counts any more at the moment now.
-func (l *Latency) IdleAt(now mono.Instant) bool {
+// Idle reports whether nothing recorded counts any more at the moment now.
+func (l *Record) Idle(now mono.Instant) bool {
 	if l == nil {
 		return true
 	}
@@ -156,13 +154,13 @@ func (l *Latency) IdleAt(now mono.Instant) bool {
 }
 
 // counts reports whether a counter is of the last minute.
-func (l *Latency) counts(v uint64, turn uint32) bool {
+func (l *Record) counts(v uint64, turn uint32) bool {
 	age := int32(turn - uint32(v>>32))
-	return age < latencySlots && age > -latencySlots
+	return age < slots && age > -slots
 }
 
-func (l *Latency) percentile(now mono.Instant) time.Duration {
-	var counts [latencySteps]uint64
+func (l *Record) percentile(now mono.Instant) time.Duration {
+	var counts [steps]uint64
 	total, turn := uint64(0), l.turnAt(now)
 	for s := range l.slots {
 		for i := range counts {
@@ -172,7 +170,7 @@ func (l *Latency) percentile(now mono.Instant) time.Duration {
 			}
 		}
 	}
-	if total < HedgeSamples {
+	if total < Samples {
 		return 0
 	}
 	rank := uint64(math.Ceil(math.Float64frombits(l.share.Load()) * float64(total)))
@@ -182,5 +180,5 @@ func (l *Latency) percentile(now mono.Instant) time.Duration {
 			return above(i)
 		}
 	}
-	return above(latencySteps - 1)
+	return above(steps - 1)
 }

@@ -1,4 +1,4 @@
-package outlier_test
+package instance_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/internal/instance"
 	"github.com/holdfast-go/holdfast/internal/mono"
 	"github.com/holdfast-go/holdfast/outlier"
 )
@@ -21,32 +22,32 @@ var (
 	bad  = breaker.Outcome{Verdict: breaker.Failure}
 )
 
-func set(t require.TestingT, c outlier.Config, n int) *outlier.Set {
+func set(t require.TestingT, c outlier.Config, n int) *instance.Set {
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprint("i", i)
 	}
-	s, err := outlier.New(c, names...)
+	s, err := instance.New(c, names...)
 	require.NoError(t, err)
 	return s
 }
 
 // call makes one call, whose end is bad on the instances named, and returns where it
 // went.
-func call(s *outlier.Set, broken ...int) int {
-	var p outlier.Pick
-	p.TakeAt(s, -1, 0, mono.Now())
+func call(s *instance.Set, broken ...int) int {
+	var p instance.Pick
+	p.Take(s, -1, 0, mono.Now())
 	end := good
 	for _, i := range broken {
 		if p.Index() == i {
 			end = bad
 		}
 	}
-	p.DoneAt(end, mono.Now())
+	p.Done(end, mono.Now())
 	return p.Index()
 }
 
-func calls(s *outlier.Set, n int, broken ...int) map[int]int {
+func calls(s *instance.Set, n int, broken ...int) map[int]int {
 	went := map[int]int{}
 	for range n {
 		went[call(s, broken...)]++
@@ -54,7 +55,7 @@ func calls(s *outlier.Set, n int, broken ...int) map[int]int {
 	return went
 }
 
-func ejected(s *outlier.Set) (names []string) {
+func ejected(s *instance.Set) (names []string) {
 	for _, i := range s.Instances() {
 		if i.Ejected {
 			names = append(names, i.Name)
@@ -123,11 +124,11 @@ func TestF7_ATrialThatTakesItsTime(t *testing.T) {
 				s := set(t, outlier.Config{Time: time.Second, TrialTimeout: tc.trial}, 2)
 				calls(s, 10, 1)
 				time.Sleep(2 * time.Second)
-				var trial outlier.Pick
-				trial.TakeAt(s, 0, tc.limit, mono.Now())
+				var trial instance.Pick
+				trial.Take(s, 0, tc.limit, mono.Now())
 				require.True(t, trial.Trial())
 				time.Sleep(tc.takes)
-				trial.DoneAt(good, mono.Now())
+				trial.Done(good, mono.Now())
 				if tc.back {
 					require.Empty(t, ejected(s))
 				} else {
@@ -138,7 +139,7 @@ func TestF7_ATrialThatTakesItsTime(t *testing.T) {
 	}
 }
 
-// A Config that Check finds nothing wrong with makes a set.
+// A Config that its Check finds nothing wrong with makes a set.
 func TestWhatCheckPassesCanBeMade(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		times := rapid.SampledFrom([]time.Duration{0, 1, time.Second, 1e18, math.MaxInt64 - 1, math.MaxInt64})
@@ -147,7 +148,7 @@ func TestWhatCheckPassesCanBeMade(t *testing.T) {
 			FailureRate: rapid.SampledFrom([]float64{0, 1e-300, 1e-10, 1e-9, 0.5, 1}).Draw(t, "FailureRate"),
 			Time:        times.Draw(t, "Time"), MaxTime: times.Draw(t, "MaxTime"), TrialTimeout: times.Draw(t, "TrialTimeout"),
 		}
-		_, err := outlier.New(c, "a", "b")
+		_, err := instance.New(c, "a", "b")
 		if c.Check() == nil {
 			require.NoError(t, err)
 		} else {
@@ -162,13 +163,13 @@ func TestF7_OneTrialAtATime(t *testing.T) {
 		s := set(t, outlier.Config{Time: time.Second}, 2)
 		calls(s, 10, 1)
 		time.Sleep(2 * time.Second)
-		var trial outlier.Pick
-		trial.TakeAt(s, 0, 0, mono.Now()) // not the other one
+		var trial instance.Pick
+		trial.Take(s, 0, 0, mono.Now()) // not the other one
 		require.Equal(t, 1, trial.Index())
 		require.True(t, trial.Trial())
 		require.Equal(t, map[int]int{0: 50}, calls(s, 50, 1))
-		trial.DoneAt(good, mono.Now())
-		trial.DoneAt(bad, mono.Now())
+		trial.Done(good, mono.Now())
+		trial.Done(bad, mono.Now())
 		require.Empty(t, ejected(s))
 		require.Equal(t, 25, calls(s, 50)[1])
 	})
@@ -202,28 +203,28 @@ func TestF7_NeverAll(t *testing.T) {
 // avoid.
 func TestTheLeastInFlightIsPicked(t *testing.T) {
 	s := set(t, outlier.Config{}, 3)
-	var slow [2]outlier.Pick
-	slow[0].TakeAt(s, -1, 0, mono.Now())
-	slow[1].TakeAt(s, -1, 0, mono.Now())
+	var slow [2]instance.Pick
+	slow[0].Take(s, -1, 0, mono.Now())
+	slow[1].Take(s, -1, 0, mono.Now())
 	require.NotEqual(t, slow[0].Index(), slow[1].Index())
 	free := 3 - slow[0].Index() - slow[1].Index()
 	require.Equal(t, map[int]int{free: 9}, calls(s, 9))
 	for _, i := range s.Instances() {
 		require.Equal(t, i.Name != fmt.Sprint("i", free), i.InFlight == 1)
 	}
-	var other outlier.Pick
-	other.TakeAt(s, free, 0, mono.Now())
+	var other instance.Pick
+	other.Take(s, free, 0, mono.Now())
 	require.NotEqual(t, free, other.Index())
-	other.DoneAt(good, mono.Now())
-	slow[0].DoneAt(good, mono.Now())
-	slow[1].DoneAt(good, mono.Now())
+	other.Done(good, mono.Now())
+	slow[0].Done(good, mono.Now())
+	slow[1].Done(good, mono.Now())
 	require.Len(t, calls(s, 9), 3)
 
 	one := set(t, outlier.Config{}, 1)
-	var only outlier.Pick
-	only.TakeAt(one, 0, 0, mono.Now())
+	var only instance.Pick
+	only.Take(one, 0, 0, mono.Now())
 	require.Zero(t, only.Index(), "there is no other")
-	only.DoneAt(good, mono.Now())
+	only.Done(good, mono.Now())
 }
 
 // Whatever the instances answer, some instance is used, no more than MaxEjected are
@@ -252,8 +253,8 @@ func TestF7_WhateverTheInstancesAnswer(t *testing.T) {
 				for range rapid.IntRange(1, 8).Draw(t, "callers") {
 					takes := time.Duration(rapid.IntRange(0, 3).Draw(t, "takes")) * time.Millisecond
 					all.Go(func() {
-						var p outlier.Pick
-						p.TakeAt(s, -1, 0, mono.Now())
+						var p instance.Pick
+						p.Take(s, -1, 0, mono.Now())
 						mu.Lock()
 						used[p.Index()] = true
 						end := good
@@ -262,7 +263,7 @@ func TestF7_WhateverTheInstancesAnswer(t *testing.T) {
 						}
 						mu.Unlock()
 						time.Sleep(takes)
-						p.DoneAt(end, mono.Now())
+						p.Done(end, mono.Now())
 					})
 				}
 				all.Wait()
@@ -281,28 +282,28 @@ func TestF7_WhateverTheInstancesAnswer(t *testing.T) {
 }
 
 func TestBadSetsAreRefused(t *testing.T) {
-	for text, make := range map[string]func() (*outlier.Set, error){
-		"names = 0":           func() (*outlier.Set, error) { return outlier.New(outlier.Config{}) },
-		"names: one is empty": func() (*outlier.Set, error) { return outlier.New(outlier.Config{}, "") },
-		"names = a":           func() (*outlier.Set, error) { return outlier.New(outlier.Config{}, "a", "b", "a") },
-		"MinCalls = -1":       func() (*outlier.Set, error) { return outlier.New(outlier.Config{MinCalls: -1}, "a") },
-		"MinCalls = 9":        func() (*outlier.Set, error) { return outlier.New(outlier.Config{MinCalls: 9, Window: 8}, "a") },
-		"Window = -1":         func() (*outlier.Set, error) { return outlier.New(outlier.Config{Window: -1}, "a") },
-		"FailureRate = 1.5":   func() (*outlier.Set, error) { return outlier.New(outlier.Config{FailureRate: 1.5}, "a") },
-		"FailureRate = NaN":   func() (*outlier.Set, error) { return outlier.New(outlier.Config{FailureRate: math.NaN()}, "a") },
-		"Time = -1ns":         func() (*outlier.Set, error) { return outlier.New(outlier.Config{Time: -1}, "a") },
-		"MaxTime = 1s":        func() (*outlier.Set, error) { return outlier.New(outlier.Config{MaxTime: time.Second}, "a") },
-		"FailureRate = 1e-12": func() (*outlier.Set, error) { return outlier.New(outlier.Config{FailureRate: 1e-12}, "a") },
-		"MinCalls = 30001":    func() (*outlier.Set, error) { return outlier.New(outlier.Config{MinCalls: 30_001}, "a") },
-		"TrialTimeout = -1ns": func() (*outlier.Set, error) { return outlier.New(outlier.Config{TrialTimeout: -1}, "a") },
-		"MaxEjected = -1":     func() (*outlier.Set, error) { return outlier.New(outlier.Config{MaxEjected: -1}, "a") },
+	for text, make := range map[string]func() (*instance.Set, error){
+		"names = 0":           func() (*instance.Set, error) { return instance.New(outlier.Config{}) },
+		"names: one is empty": func() (*instance.Set, error) { return instance.New(outlier.Config{}, "") },
+		"names = a":           func() (*instance.Set, error) { return instance.New(outlier.Config{}, "a", "b", "a") },
+		"MinCalls = -1":       func() (*instance.Set, error) { return instance.New(outlier.Config{MinCalls: -1}, "a") },
+		"MinCalls = 9":        func() (*instance.Set, error) { return instance.New(outlier.Config{MinCalls: 9, Window: 8}, "a") },
+		"Window = -1":         func() (*instance.Set, error) { return instance.New(outlier.Config{Window: -1}, "a") },
+		"FailureRate = 1.5":   func() (*instance.Set, error) { return instance.New(outlier.Config{FailureRate: 1.5}, "a") },
+		"FailureRate = NaN":   func() (*instance.Set, error) { return instance.New(outlier.Config{FailureRate: math.NaN()}, "a") },
+		"Time = -1ns":         func() (*instance.Set, error) { return instance.New(outlier.Config{Time: -1}, "a") },
+		"MaxTime = 1s":        func() (*instance.Set, error) { return instance.New(outlier.Config{MaxTime: time.Second}, "a") },
+		"FailureRate = 1e-12": func() (*instance.Set, error) { return instance.New(outlier.Config{FailureRate: 1e-12}, "a") },
+		"MinCalls = 30001":    func() (*instance.Set, error) { return instance.New(outlier.Config{MinCalls: 30_001}, "a") },
+		"TrialTimeout = -1ns": func() (*instance.Set, error) { return instance.New(outlier.Config{TrialTimeout: -1}, "a") },
+		"MaxEjected = -1":     func() (*instance.Set, error) { return instance.New(outlier.Config{MaxEjected: -1}, "a") },
 	} {
 		_, err := make()
 		require.ErrorContains(t, err, text)
 	}
-	_, err := outlier.New(outlier.Config{Time: 10 * 365 * 24 * time.Hour}, "a")
+	_, err := instance.New(outlier.Config{Time: 10 * 365 * 24 * time.Hour}, "a")
 	require.NoError(t, err, "MaxTime is what can be told")
-	_, err = outlier.New(outlier.Config{Window: 3, MinCalls: 0}, "a")
+	_, err = instance.New(outlier.Config{Window: 3, MinCalls: 0}, "a")
 	require.NoError(t, err, "MinCalls is 3 then")
 }
 
@@ -310,9 +311,9 @@ func BenchmarkTake(b *testing.B) {
 	s := set(b, outlier.Config{}, 4)
 	b.ReportAllocs()
 	for b.Loop() {
-		var p outlier.Pick
+		var p instance.Pick
 		now := mono.Now()
-		p.TakeAt(s, -1, 0, now)
-		p.DoneAt(good, now)
+		p.Take(s, -1, 0, now)
+		p.Done(good, now)
 	}
 }

@@ -1,12 +1,9 @@
 package httpmw
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"reflect"
-	"strings"
 	"sync"
 	"time"
 )
@@ -165,22 +162,3 @@ func (g *gate) close() <-chan struct{} {
 	}
 	return g.left
 }
-
-// inMemory reports whether body is a reader of memory, of the types that net/http
-// looks for too: it sends such a body in one write with the headers.
-func inMemory(body io.ReadCloser) bool {
-	var r io.Reader = body
-	if t := reflect.TypeOf(body); t == nopCloser || t == nopCloserWriterTo {
-		r, _ = reflect.ValueOf(body).Field(0).Interface().(io.Reader)
-	}
-	switch r.(type) {
-	case *bytes.Reader, *bytes.Buffer, *strings.Reader:
-		return true
-	}
-	return false
-}
-
-var (
-	nopCloser         = reflect.TypeOf(io.NopCloser(nil))
-	nopCloserWriterTo = reflect.TypeOf(io.NopCloser(new(bytes.Reader)))
-)

@@ -258,7 +258,8 @@ func TestD053_NothingReadsABodyAfterTheCall(t *testing.T) {
 	})
 }
 
-// D053, H2: nor can a transport read on that still holds a loser's body.
+// D053, H2: nor can a transport read on that still holds a loser's body, of more of the
+// caller's memory than is copied.
 func TestD053_ALosersBodyIsShut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n, late atomic.Int32
@@ -277,7 +278,7 @@ func TestD053_ALosersBodyIsShut(t *testing.T) {
 			}
 			return tracked(200, new(atomic.Int32)), req.Body.Close()
 		}), newKit(t, hedging()))
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://api.example.com/", strings.NewReader("the caller's memory"))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://api.example.com/", bytes.NewReader(make([]byte, 64<<10)))
 		require.NoError(t, err)
 		resp, err := transport.RoundTrip(req)
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -13,15 +14,18 @@ import (
 
 // upload gives each attempt of a call its own copy of the request's body.
 //
-// A body with GetBody is opened anew. Of one without, what an attempt reads is kept
-// for the next one: see [spool]. A request without a body needs nothing, and has the
-// zero upload.
+// A body in memory may be one that needs no gate: see [upload.know]. Another one with
+// GetBody is opened anew. Of one without, what an attempt reads is kept for the next one:
+// see [spool]. A request without a body needs nothing, and has the zero upload.
 type upload struct {
-	req   *http.Request // nil if it has no body
-	plain bool          // it is in memory and sent once: nothing is to be watched
-	spool *spool        // nil if it has GetBody, or is plain
-	sent  io.ReadCloser // the body of the last attempt, nil before the first
-	spare io.ReadCloser // made ready for the next attempt
+	req    *http.Request                 // nil if it has no body
+	plain  bool                          // it is in memory and sent once: nothing is to be watched
+	memory io.Reader                     // the body, where what it holds is known; else nil
+	text   strings.Reader                // which is this
+	again  func() (io.ReadCloser, error) // and opens it for who repeats an attempt; may be nil
+	spool  *spool                        // nil if it has GetBody, or is plain or known
+	sent   io.ReadCloser                 // the body of the last attempt, nil before the first
+	spare  io.ReadCloser                 // made ready for the next attempt
 }
 
 func (u *upload) begin(req *http.Request, limit int64, c *holdfast.Call) {
@@ -30,12 +34,34 @@ func (u *upload) begin(req *http.Request, limit int64, c *holdfast.Call) {
 	}
 	u.req = req
 	switch u.plain = !c.MayRetry() && inMemory(req.Body); {
-	case u.plain || req.GetBody != nil:
+	case u.plain:
+	case u.know(limit) || req.GetBody != nil:
 	case c.MayRepeat():
 		u.spool = &spool{body: req.Body, limit: limit}
 	default: // it is repeated only if nothing of it was read
 		u.spool = &spool{body: req.Body}
 	}
+}
+
+// know reports whether what the body holds is known, and need not be gated. It is not of
+// a GetBody other than http.NewRequest's: what that one's bodies share nobody knows. Of
+// a body without GetBody no more than limit is kept.
+func (u *upload) know(limit int64) bool {
+	getBody := u.req.GetBody
+	if getBody != nil && !opensAnew(getBody) {
+		return false
+	}
+	memory := inside(u.req.Body)
+	text, known := textOf(memory)
+	if !known || getBody == nil && int64(text.Len()) > limit {
+		return false
+	}
+	u.memory, u.text, u.again = memory, text, getBody
+	if _, isString := memory.(*strings.Reader); !isString && getBody != nil {
+		own := text // where it is used, so that it is kept only for that
+		u.again = func() (io.ReadCloser, error) { return open(own), nil }
+	}
+	return true
 }
 
 // empty reports whether there is no body to send.
@@ -45,7 +71,7 @@ func (u *upload) empty() bool { return u.req == nil }
 func (u *upload) first() io.ReadCloser {
 	switch {
 	case u.plain:
-		return u.req.Body // net/http knows it, and sends it together with the headers
+		return u.req.Body
 	case u.spool != nil:
 		return &attemptBody{source: u.spool.open()}
 	}
@@ -54,6 +80,9 @@ func (u *upload) first() io.ReadCloser {
 
 // reopen returns the body once more.
 func (u *upload) reopen() (io.ReadCloser, error) {
+	if u.memory != nil {
+		return open(u.text), nil
+	}
 	source, err := u.req.GetBody()
 	if err == nil && source == nil {
 		err = errors.New("httpmw: the request's GetBody returned neither a body nor an error")
@@ -69,6 +98,8 @@ func (u *upload) reopen() (io.ReadCloser, error) {
 func (u *upload) outward(body io.ReadCloser) (io.ReadCloser, func() (io.ReadCloser, error)) {
 	b, watched := body.(*attemptBody)
 	switch {
+	case u.memory != nil:
+		return body, u.again
 	case !watched:
 		return body, u.req.GetBody
 	case b.again == nil:
@@ -96,7 +127,7 @@ var (
 // transport has let go of the body, for behind GetBody there may be one shared
 // file; but for patience at most.
 func (u *upload) rewind(ctx context.Context, patience time.Duration) (err error) {
-	if u.empty() || u.spare != nil { // or it was rewound for an upstream that refused
+	if u.empty() || u.memory != nil || u.spare != nil { // or it was rewound for an upstream that refused
 		return nil
 	}
 	if b, watched := u.sent.(*attemptBody); watched && !b.gate.shut(ctx, patience) {
@@ -116,7 +147,13 @@ func (u *upload) rewind(ctx context.Context, patience time.Duration) (err error)
 // next returns the body of the attempt that begins now.
 func (u *upload) next() io.ReadCloser {
 	next := u.spare
-	if u.sent == nil {
+	switch {
+	case u.memory != nil:
+		next = open(u.text)
+		if u.sent == nil {
+			skip(u.memory)
+		}
+	case u.sent == nil:
 		next = u.first()
 	}
 	u.sent, u.spare = next, nil
@@ -124,13 +161,13 @@ func (u *upload) next() io.ReadCloser {
 }
 
 // reopens reports whether a body can be read by several attempts at once.
-func (u *upload) reopens() bool { return u.empty() || u.req.GetBody != nil }
+func (u *upload) reopens() bool { return u.empty() || u.memory != nil || u.req.GetBody != nil }
 
 // shared reports whether GetBody hands out the request's own body, wound back, as
 // go-retryablehttp's does for an io.ReadSeeker. Two attempts cannot read that at
 // once.
 func (u *upload) shared() bool {
-	if u.empty() {
+	if u.empty() || u.memory != nil {
 		return false
 	}
 	again, err := u.req.GetBody()

@@ -143,7 +143,8 @@ func TestAHookThatFailsEndsTheCall(t *testing.T) {
 func TestB1_AHookThatPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := play(t, say("x"))
-		cc := s.Dial(grpcmw.DialOptions(newKit(t, with(readOnly)), grpcmw.WithAttemptHook(
+		k := newKit(t, with(func(p *holdfast.Policy) { readOnly(p); single(p) }))
+		cc := s.Dial(grpcmw.DialOptions(k, grpcmw.WithAttemptHook(
 			func(context.Context, string, int, metadata.MD) error { panic("a bug") }))...)
 		for i := range 6 {
 			if i == 5 {
@@ -198,20 +199,24 @@ func TestD044_LayersDoNotMultiply(t *testing.T) {
 		even bool
 		hits int
 	}{"by default": {false, 3}, "told to": {true, 9}} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				s := play(t, fail(codes.Unavailable))
-				p := with(func(p *holdfast.Policy) { readOnly(p); p.Breaker = breaker.Off() })
-				inner := p
-				retries := *p.Retry
-				retries.EvenNested = tc.even
-				inner.Retry = &retries
-				cc := s.Dial(append(grpcmw.DialOptions(newKit(t, p)), grpcmw.DialOptions(newKit(t, inner))...)...)
-				_, err := invoke(t.Context(), cc)
-				require.Equal(t, codes.Unavailable, status.Code(err))
-				require.Equal(t, tc.hits, s.hitCount())
+		for kind, do := range map[string]func(context.Context, *grpc.ClientConn) error{
+			"unary":  func(ctx context.Context, cc *grpc.ClientConn) error { _, err := invoke(ctx, cc); return err },
+			"stream": func(ctx context.Context, cc *grpc.ClientConn) error { return stream(ctx, cc, serverStream) },
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					s := play(t, fail(codes.Unavailable))
+					p := with(func(p *holdfast.Policy) { readOnly(p); p.Breaker = breaker.Off() })
+					inner := p
+					retries := *p.Retry
+					retries.EvenNested = tc.even
+					inner.Retry = &retries
+					cc := s.Dial(append(grpcmw.DialOptions(newKit(t, p)), grpcmw.DialOptions(newKit(t, inner))...)...)
+					require.Equal(t, codes.Unavailable, status.Code(do(t.Context(), cc)))
+					require.Equal(t, tc.hits, s.hitCount())
+				})
 			})
-		})
+		}
 	}
 	bubble(t, func(t *testing.T) {
 		s := play(t, fail(codes.Unavailable))

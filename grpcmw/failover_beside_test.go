@@ -74,5 +74,6 @@ func TestB1_APanicBesideAWalkOfAStream(t *testing.T) {
 		<-began
 		require.Error(t, s.RecvMsg(new(wrapperspb.StringValue)))
 		require.Contains(t, []any{"boom", nil}, <-ended)
+		require.Zero(t, inUse(k))
 	}
 }

@@ -422,10 +422,13 @@ func TestPrepareSetsAnUpstreamsMetadata(t *testing.T) {
 // What the caller's targets show is the last attempt's.
 func TestFailoverFillsTheCallersTargets(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		a, b := play(t, fail(codes.Unavailable)), play(t, func(s grpc.ServerStream) error {
-			s.SetTrailer(metadata.Pairs("from", "b"))
-			return say("B")(s)
-		})
+		from := func(name string, then hit) hit {
+			return func(s grpc.ServerStream) error {
+				s.SetTrailer(metadata.Pairs("from", name))
+				return then(s)
+			}
+		}
+		a, b := play(t, from("a", fail(codes.Unavailable))), play(t, from("b", say("B")))
 		f := over(t, newKit(t, with(readOnly)), a, b)
 		var trailer metadata.MD
 		ends := 0

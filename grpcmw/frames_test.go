@@ -2,7 +2,9 @@ package grpcmw_test
 
 import (
 	"context"
+	"errors"
 	"net"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/internal/memnet/memframes"
+	"github.com/holdfast-go/holdfast/timeout"
 )
 
 // frames is a server of bare HTTP/2 frames, for what no well-behaved gRPC server
@@ -146,9 +149,7 @@ func TestClassesOfResetsAndOfProxies(t *testing.T) {
 				_, err := invoke(t.Context(), cc)
 				require.Equal(t, c.code, status.Code(err), "%v", err)
 				require.Equal(t, c.hits, int32(s.Streams()))
-				for _, class := range seen.take() {
-					require.Equal(t, c.class, class)
-				}
+				require.Equal(t, slices.Repeat([]call.Class{c.class}, int(c.hits)), seen.take())
 			})
 		})
 	}
@@ -171,6 +172,7 @@ func TestT2_TheServersTimerMayBeFirst(t *testing.T) {
 				_, err := invoke(ctx, cc)
 				require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, name == "the kit's", errors.Is(err, timeout.ErrExceeded))
 			})
 		})
 	}

@@ -94,24 +94,43 @@ func TestD082_TheFirstAcceptableAnswerWins(t *testing.T) {
 	}
 }
 
-// D081: a reply of 512 KiB comes whole from whichever attempt has won.
+// D081: a reply of 512 KiB comes whole from whichever attempt has won: the first, the
+// hedge, or either where both answer in the same moment.
 func TestD081_LargeRepliesComeWhole(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		text := strings.Repeat("0123456789abcdef", 32<<10)
-		s := play(t, after(20*ms, say(text)))
-		cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) {
-			hedgedRead(p)
-			p.Retry.Hedge.Delay = 20 * ms // both answer at about the same time
-		})))
-		for range 100 {
-			got, err := invoke(t.Context(), cc)
-			require.NoError(t, err)
-			require.Equal(t, text, got)
-		}
-		time.Sleep(50 * ms)
-		synctest.Wait()
-		require.Zero(t, s.runningCount())
-	})
+	for name, c := range map[string]struct {
+		first time.Duration // the hedge answers after 30 ms
+		tags  []string
+	}{
+		"the first wins": {29 * ms, []string{"first"}},
+		"the hedge wins": {31 * ms, []string{"hedge"}},
+		"a tie":          {30 * ms, []string{"first", "hedge"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				text := strings.Repeat("0123456789abcdef", 32<<10)
+				var steps []hit
+				for range 100 {
+					steps = append(steps, after(c.first, tagged("first", say(text))), after(10*ms, tagged("hedge", say(text))))
+				}
+				s := play(t, steps...)
+				cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) {
+					hedgedRead(p)
+					p.Retry.Hedge.Delay = 20 * ms
+				})))
+				for range 100 {
+					var trailer metadata.MD
+					got, err := invoke(t.Context(), cc, grpc.Trailer(&trailer))
+					require.NoError(t, err)
+					require.True(t, text == got, "%d bytes", len(got))
+					require.Subset(t, c.tags, trailer.Get("tag"))
+				}
+				time.Sleep(50 * ms)
+				synctest.Wait()
+				require.Equal(t, 200, s.hitCount(), "each was hedged")
+				require.Zero(t, s.runningCount())
+			})
+		})
+	}
 }
 
 // R10: a reply is handed over with everything in it, and replaces what was there.

@@ -72,7 +72,9 @@ func TestD004_NoEndOfAProbeIsStuck(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := play(t, fail(codes.Internal), fail(codes.Internal), fail(codes.Internal), fail(codes.Internal), fail(codes.Internal),
 			silent, silent, silent, fail(codes.NotFound), say("ok"))
-		cc := s.connect(t, newKit(t, with(oneAttempt)))
+		k := newKit(t, with(oneAttempt))
+		cc := s.connect(t, k)
+		state := func() breaker.State { return breakerOf(t, k, cc.Target()).State() }
 		for range 5 {
 			_, err := invoke(t.Context(), cc)
 			require.Equal(t, codes.Internal, status.Code(err))
@@ -83,9 +85,11 @@ func TestD004_NoEndOfAProbeIsStuck(t *testing.T) {
 			time.AfterFunc(10*time.Millisecond, cancel)
 			_, err := invoke(ctx, cc)
 			require.Equal(t, codes.Canceled, status.Code(err))
+			require.Equal(t, breaker.HalfOpen, state())
 		}
 		_, err := invoke(t.Context(), cc)
 		require.Equal(t, codes.NotFound, status.Code(err))
+		require.Equal(t, breaker.Closed, state())
 		got, err := invoke(t.Context(), cc)
 		require.NoError(t, err)
 		require.Equal(t, "ok", got)

@@ -97,6 +97,7 @@ func TestR2_ARefusedDialIsRepeatedForAnyMethod(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "at last", got)
 		require.Equal(t, 1, s.hitCount())
+		require.GreaterOrEqual(t, len(results), 2)
 		require.Equal(t, call.OK, results[len(results)-1].Class)
 		for _, r := range results[:len(results)-1] { // the channel tells the cached error once or twice
 			require.Equal(t, call.Unavailable, r.Class)

@@ -111,7 +111,7 @@ var scenarios = map[string]scenario{
 			_, err = readAll(again)
 			require.NoError(t, err)
 		}},
-	"D075: a stream outlives the attempt's limit": {func(p *holdfast.Policy) { p.Timeout.Attempt = 30 * time.Millisecond }, []hit{messages(4, 20*time.Millisecond, nil)},
+	"D075: a stream outlives the attempt's limit": {func(p *holdfast.Policy) { p.Timeout.Attempt = 30 * time.Millisecond }, []hit{messages(4, 100*time.Millisecond, nil)}, // 300 ms is what it is over TCP
 		func(t *testing.T, cc *grpc.ClientConn, s *script) {
 			st, err := open(t.Context(), cc, serverStream)
 			require.NoError(t, err)

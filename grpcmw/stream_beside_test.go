@@ -153,6 +153,7 @@ func TestG3_TargetsAreFilledBeforeTheEndIsSeen(t *testing.T) {
 		require.Equal(t, codes.Canceled, status.Code(stream.RecvMsg(new(wrapperspb.StringValue))))
 		require.Equal(t, []string{"first"}, header["which"])
 		time.Sleep(5 * time.Millisecond)
+		require.Equal(t, 1, ends)
 	})
 }
 
@@ -211,9 +212,11 @@ func TestB1_APanicBesideABackOff(t *testing.T) {
 		go func() { time.Sleep(5 * time.Millisecond); close(gate) }()
 
 		err = stream.RecvMsg(new(wrapperspb.StringValue))
-		<-done
-		require.Error(t, err, "the call has ended with a panic, OnFinish said so: %v", ends)
+		require.Equal(t, "boom", <-done)
+		require.Error(t, err, "the call has ended with a panic")
 		require.NotEqual(t, io.EOF, err)
+		require.Len(t, ends, 1)
+		require.Error(t, ends[0])
 		require.Equal(t, 1, s.hitCount())
 	})
 }

@@ -187,7 +187,6 @@ func TestB1_APanicInARepeat(t *testing.T) {
 	})
 }
 
-// A probe is not repeated, and neither is a stream inside another call's attempt.
 func TestR2_AProbeOfAStreamIsNotRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := play(t, messages(0, 0, errDown))

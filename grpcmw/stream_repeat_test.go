@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -225,8 +224,7 @@ func TestG3_AnOpeningThatSentNothingIsRepeated(t *testing.T) {
 					seen.note(p)
 					p.Retry.MaxAttempts, p.Retry.Backoff = 5, retry.Backoff{Base: time.Second, Factor: 1, Jitter: retry.NoJitter}
 				})))
-				var p peer.Peer
-				_, err := cc.NewStream(t.Context(), desc, method, grpc.Peer(&p))
+				_, err := cc.NewStream(t.Context(), desc, method)
 				require.NoError(t, err)
 				classes := seen.take()
 				require.GreaterOrEqual(t, len(classes), 2)

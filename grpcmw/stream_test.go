@@ -70,7 +70,7 @@ func TestD076_AStreamIsBookedAtItsEnd(t *testing.T) { // G3
 
 // Asking for the context before the first message must not keep gRPC from
 // repeating what the server has not processed; later it knows the peer.
-func TestG3_ContextIsTheAttemptsUntilTheFirstMessage(t *testing.T) {
+func TestG3_ContextIsNotGRPCsOwnBeforeTheFirstMessage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := play(t, messages(1, 0, nil))
 		cc := s.connect(t, newKit(t, policy()))
@@ -91,7 +91,7 @@ func TestG3_ContextIsTheAttemptsUntilTheFirstMessage(t *testing.T) {
 	})
 }
 
-func TestStreamsOfAllKindsWork(t *testing.T) {
+func TestABidirectionalStreamPassesThrough(t *testing.T) {
 	echo := func(s grpc.ServerStream) error {
 		for {
 			m := new(wrapperspb.StringValue)

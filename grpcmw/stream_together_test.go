@@ -78,7 +78,7 @@ func TestG3_MethodsMayBeCalledTogether(t *testing.T) {
 	}
 	streams.Wait()
 	t.Logf("%d clean, %d failed, %d attempts", clean.Load(), failed.Load(), s.hitCount())
-	require.Greater(t, clean.Load(), int32(150), "one attempt alone would be clean half the time")
+	require.Greater(t, clean.Load(), int32(185), "one attempt alone would be clean half the time: 150, give or take 35")
 	require.Eventually(t, func() bool { return s.runningCount() == 0 }, 10*time.Second, time.Millisecond)
 }
 

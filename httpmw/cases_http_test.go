@@ -52,12 +52,16 @@ func outage(t *testing.T, s *setup) {
 func TestD004_AProbeAlwaysEnds(t *testing.T) {
 	down := slices.Repeat([]http.HandlerFunc{status(503, "")}, 5)
 	overEach(t, func(t *testing.T, proto memnet.Proto) {
-		s := start(t, proto, fragile(), answers(append(down, status(404, "no such item"), status(200, ""))...))
+		k := kitOf(t, fragile())
+		s := startKit(t, proto, k, answers(append(down, status(404, "no such item"), status(200, ""))...))
 		outage(t, s)
 		for _, want := range []int{404, 200, 200, 200} {
 			code, _, err := s.get(t, "/")
 			require.NoError(t, err)
 			require.Equal(t, want, code)
+			for _, b := range k.Breakers() {
+				require.Equal(t, breaker.Closed, b.State())
+			}
 		}
 	})
 	overEach(t, func(t *testing.T, proto memnet.Proto) {

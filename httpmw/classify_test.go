@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -74,9 +77,23 @@ func FuzzRetryAfter(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+	digits := regexp.MustCompile(`^[0-9]+$`)
 	f.Fuzz(func(t *testing.T, value string) {
-		if d := retryAfter(http.Header{"Retry-After": {value}}); d < 0 {
-			t.Fatalf("%q gives %v", value, d)
+		text, before := strings.TrimSpace(value), time.Now()
+		got := retryAfter(http.Header{"Retry-After": {value}})
+		at, err := http.ParseTime(text)
+		switch {
+		case digits.MatchString(text):
+			want := maxDuration
+			if n, ok := new(big.Int).SetString(text, 10); ok && n.Cmp(big.NewInt(int64(maxDuration/time.Second))) <= 0 {
+				want = time.Duration(n.Int64()) * time.Second
+			}
+			require.Equal(t, want, got)
+		case err == nil:
+			require.LessOrEqual(t, got, max(0, at.Sub(before)))
+			require.GreaterOrEqual(t, got, max(0, time.Until(at)))
+		default:
+			require.Zero(t, got)
 		}
 	})
 }

@@ -378,14 +378,14 @@ func TestB1_APanicBesideAHedge(t *testing.T) {
 					p.Bulkhead = &bulkhead.Config{Limit: 2}
 					p.Breaker = &breaker.Config{Consecutive: 2}
 					s := start(t, proto, p, answers(later(30*ms, status(200, "x"))))
-					n := atomic.Int32{}
+					n, k := atomic.Int32{}, newKit(t, p)
 					transport := httpmw.NewTransport(roundTrip(func(req *http.Request) (*http.Response, error) {
 						if int(n.Add(1)) == which {
 							time.Sleep(15 * ms)
 							end()
 						}
 						return s.Transport.RoundTrip(req)
-					}), newKit(t, p))
+					}), k)
 					for range 2 {
 						n.Store(0)
 						over := make(chan bool)
@@ -400,6 +400,9 @@ func TestB1_APanicBesideAHedge(t *testing.T) {
 						}()
 						require.False(t, <-over)
 						synctest.Wait()
+						for _, b := range k.Bulkheads() {
+							require.Zero(t, b.InUse())
+						}
 					}
 					n.Store(2)
 					_, err := transport.RoundTrip(s.request(t, t.Context(), http.MethodGet, "/", ""))

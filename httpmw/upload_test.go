@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/retry"
@@ -151,13 +152,16 @@ type sharedBody struct {
 }
 
 func (b sharedBody) Read(p []byte) (int, error) {
-	b.s.reading.Add(1)
+	if b.s.reading.Add(1) > 1 {
+		b.s.t.Error("it is read by two at once")
+	}
 	defer b.s.reading.Add(-1)
 	time.Sleep(b.s.slow) // virtual: a file on a slow disk
 	b.s.mu.Lock()
 	defer b.s.mu.Unlock()
 	if b.nr != b.s.opened {
-		return 0, errors.New("read by an attempt that is over")
+		b.s.t.Error("it is read by an attempt that is over")
+		return 0, io.EOF
 	}
 	if b.s.offset == len(b.s.content) {
 		return 0, io.EOF
@@ -247,7 +251,7 @@ func TestH1_TheBodyOfARefusedRequestIsClosed(t *testing.T) {
 		req := s.request(t, t.Context(), http.MethodPost, "/", "")
 		req.Body = body
 		_, err = s.transport.RoundTrip(req)
-		require.Error(t, err)
+		require.ErrorIs(t, err, bulkhead.ErrFull)
 		require.Equal(t, 1, body.closed())
 		require.NoError(t, held.Body.Close())
 	})

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,9 @@ func TestR10_ABodyThatAttemptsShareIsNotHedged(t *testing.T) {
 	big := strings.Repeat("0123456789", 200_000)
 	overEach(t, func(t *testing.T, proto memnet.Proto) {
 		got := make(chan string, 3)
+		var hits atomic.Int32
 		server := memnet.Start(t, proto, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			hits.Add(1)
 			var all strings.Builder
 			for buf := make([]byte, 10_000); ; time.Sleep(time.Millisecond) {
 				n, err := r.Body.Read(buf)
@@ -43,5 +46,6 @@ func TestR10_ABodyThatAttemptsShareIsNotHedged(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 200, code)
 		require.True(t, <-got == big)
+		require.EqualValues(t, 1, hits.Load())
 	})
 }

@@ -23,6 +23,11 @@ import (
 // context.Canceled as Canceled, and a refusal of another kit's as Refused.
 // Policy.Classify may say otherwise.
 //
+// The error is fn's own, or with why there was no further attempt around it, a
+// *retry.StoppedError; or the kit's: it matches breaker.ErrOpen, bulkhead.ErrFull,
+// timeout.ErrExceeded or timeout.ErrFloor. Of a call that is not ReadOnly the kit's own
+// is a *fallback.WriteError.
+//
 // The T of a fallback's answer must be the T of the call.
 func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Context) (T, error)) (T, error) {
 	var none T

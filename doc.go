@@ -16,6 +16,20 @@
 // [Hooks] are told of what calls do, and package telemetry makes metrics, traces, logs
 // and a page of it.
 //
+// # Words
+//
+// A call is what the application asked for: an RPC, a request, a function. It is made
+// of one attempt at the dependency or more, and what the kit itself turns away is a
+// refusal: nothing was sent. A target is a dependency that calls go to, an authority of
+// gRPC or scheme, host and port of HTTP; a resource is a part of one, such as a model
+// behind a channel. A call's safety ([call.Safety]) says what repeating it may do, and
+// the class of an attempt's end ([call.Class]) what that says about the dependency. A
+// breaker that is open lets single probes through after a while, to see whether the
+// dependency is back. A hedge is an attempt that races another. A layer is one of the
+// five parts of a policy.
+//
+// # For adapters
+//
 // The rest is for the kit's own adapters, which hand a protocol's calls to a kit:
 // Attempt, Binding, Call, Lane, Method, Room, Table, Terms, Upstream, Upstreams, Kit.Bind
 // and Config.CheckFor. They take types of internal packages, and change without notice.

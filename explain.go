@@ -17,7 +17,7 @@ import (
 
 // Explanation says what protects a method, and why.
 type Explanation struct {
-	Method string
+	Method string // as it was asked for; of [Kit.Policies] the entry, "" for the methods without one
 	Wire   string // "grpc", "http" or "do", the protocol that reads the name; "" if Unread
 	Entry  string // the table's entry that applies, "Default" if none does
 	Policy Policy // a copy of what is in force; a layer that is switched off is its Off value
@@ -50,15 +50,16 @@ type Explanation struct {
 	Waits []Wait
 }
 
-// Origins says where the layers of a policy were set.
+// Origins says where the layers of a policy were set: in an entry, such as
+// `Methods["GET /items/{id}"]`, or in "Default" or "Standard".
 type Origins struct {
 	Fallback, Retry, Breaker, Timeout, Bulkhead string
 }
 
 // Wait is one wait and what bounds it.
 type Wait struct {
-	What  string
-	Bound string
+	What  string // such as "one attempt, to the response headers"
+	Bound string // the limit, its length and where it comes from; or "only the caller's context"
 }
 
 // Explain returns what protects a method: a gRPC method, an HTTP method and URL

@@ -14,7 +14,7 @@ import (
 // SafetyUnknown, leave the policy's. The breaker and the bulkhead cannot be
 // overridden: they belong to all calls of the dependency.
 type Override struct {
-	Safety   call.Safety
+	Safety   call.Safety   // outranks the policy's and what the wire declares
 	Retry    *retry.Policy // the policy's budget holds; this one's only if it has none
 	Timeout  *timeout.Limits
 	Fallback *fallback.Policy

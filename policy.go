@@ -24,15 +24,17 @@ import (
 type Policy struct {
 	// Safety says what repeating the call may do. In the entry of a single
 	// method it outranks what the wire declares; elsewhere it holds for the
-	// methods of which the wire declares nothing. Zero inherits, and a call of
-	// which nothing is known is Unsafe: it gets one attempt.
+	// methods of which the wire declares nothing. What declares it is the method of
+	// an HTTP request, the idempotency_level of a gRPC method, and the call.Info
+	// given to [Do]. Zero inherits, and a call of which nothing is known is Unsafe:
+	// it gets one attempt, and another only if nothing of that was sent.
 	Safety call.Safety
 
-	Fallback *fallback.Policy
-	Retry    *retry.Policy
-	Breaker  *breaker.Config
-	Timeout  *timeout.Limits
-	Bulkhead *bulkhead.Config
+	Fallback *fallback.Policy // what a read that has failed is answered with
+	Retry    *retry.Policy    // which failures are repeated, after what wait and how often
+	Breaker  *breaker.Config  // when the dependency is left alone, and for how long
+	Timeout  *timeout.Limits  // how long a call and its attempts may take
+	Bulkhead *bulkhead.Config // how many attempts may run at once
 
 	// Classify amends the adapter's verdict on an attempt. It is given the
 	// caller's context. If it panics the attempt counts as a failure, nothing
@@ -44,7 +46,8 @@ type Policy struct {
 // Config is the configuration of a [Kit]. The zero Config is useful: it runs the
 // standard policy.
 type Config struct {
-	// Name names the kit where several are told apart. Empty is "holdfast".
+	// Name names the kit in metrics, spans, logs and on the operations page. Empty
+	// is "holdfast".
 	Name string
 
 	// Default is the policy of every method without an entry of its own, and

@@ -8,9 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/stripe"
 )
 
-// MaxTallies is how many names a kit counts apart; the calls of further ones are
-// counted together, as breaker.OverflowKey.
-const MaxTallies = 1000
+// maxTallies is how many names a kit counts apart.
+const maxTallies = 1000
 
 // Tally counts what the calls of one method come to. Its counters never fall. A
 // call is counted when it returns, an attempt when it ends.
@@ -95,14 +94,15 @@ type tallies = keyed.Registry[*Tally]
 // atomic addition or two. To call it again does nothing.
 func (k *Kit) Count() {
 	k.counting.CompareAndSwap(nil, keyed.New(keyed.Options[*Tally]{
-		Max:  MaxTallies,
+		Max:  maxTallies,
 		New:  func(name string) *Tally { return &Tally{name: name} },
 		Idle: func(*Tally) bool { return false }, // sums are not to fall
 	}))
 }
 
 // Tallies ranges over what the calls of the kit have come to since [Kit.Count], by
-// the name of the method. Names beyond [MaxTallies] share breaker.OverflowKey.
+// the name of the method. The calls of names beyond the first 1,000 are counted
+// together, as breaker.OverflowKey.
 func (k *Kit) Tallies() iter.Seq2[string, *Tally] {
 	if all := k.counting.Load(); all != nil {
 		return all.All()

@@ -34,7 +34,7 @@ func (e *Error) Unwrap() []error {
 // It is the end of an HTTP request, an RPC, unary or a stream, or holdfast.Do. What
 // the dependency or the wire said comes back as it is.
 type WriteError struct {
-	Err error
+	Err error // the refusal, or what says that the time was over
 
 	// Sent says that the dependency may have got the call, so that it may have
 	// taken effect: nobody on this side knows. False: it provably was not sent.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
@@ -36,4 +37,16 @@ func ExamplePolicy() {
 	// Output:
 	// select: "nothing known, since the call was server_fault", <nil>
 	// insert: "", the database is down
+}
+
+// The field may have marks of others, of a CDN say.
+func ExampleMarkedBy() {
+	header := http.Header{
+		fallback.AgeField:         {"50"},
+		fallback.CacheStatusField: {"cdn; fwd=miss", "holdfast; hit; ttl=-20; detail=unavailable"},
+	}
+	if fallback.MarkedBy(header.Values(fallback.CacheStatusField)) {
+		fmt.Printf("as of %s s ago", header.Get(fallback.AgeField)) // a computed answer has no age
+	}
+	// Output: as of 50 s ago
 }

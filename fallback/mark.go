@@ -12,8 +12,8 @@ const (
 
 const cacheName = "holdfast"
 
-// MarkedBy reports whether one of the values of Cache-Status is a kit's: the
-// answer was a fallback's already, further out on its way here, or further in.
+// MarkedBy reports whether an answer is a fallback's, by the values of its
+// [CacheStatusField]: of this process's kit, or of one in a server on its way here.
 func MarkedBy(values []string) bool {
 	for _, v := range values {
 		for v != "" {

@@ -14,17 +14,22 @@
 // every one without. The breaker, bulkhead and budget of a target are named for
 // scheme, host and port, and for the pattern that set them, never for a path.
 //
+// In hooks, metrics and spans a request goes by its pattern; where none matches by its
+// method alone, GET say, and by OTHER if that is none of RFC 9110 or 5789. What
+// holdfast.WithOverride and holdfast.WithResource put into a request's context holds
+// for that request.
+//
 // # What is repeated
 //
 // GET, HEAD, OPTIONS and TRACE are reads, PUT and DELETE are idempotent, POST and
-// PATCH are neither (RFC 9110, section 9.2). An Idempotency-Key header that is not empty makes any
-// request repeatable, as it does for net/http; so does the Safety of a pattern
-// that names the method. Any request may be repeated of which provably nothing
+// PATCH are neither (RFC 9110, section 9.2). An Idempotency-Key header that is not
+// empty makes any request repeatable, as it does for net/http; so does the Safety of a
+// pattern that names the method. Any request may be repeated of which provably nothing
 // was sent.
 //
 // A body with GetBody, which http.NewRequest sets for readers in memory, is
-// opened anew for each attempt. Of one without, up to [DefaultBufferLimit] bytes
-// are kept while they are sent; a longer one gets a single attempt.
+// opened anew for each attempt. Of one without, up to 64 KiB are kept while they
+// are sent ([WithBufferLimit]); a longer one gets a single attempt.
 //
 // # What is hedged
 //
@@ -77,8 +82,12 @@
 // The last response comes back whatever its status, readable from its first
 // byte. If the call ended short of its attempts, [Stopped] tells why. Where there
 // is no response the error is the base transport's, or the kit's: it matches
-// breaker.ErrOpen, bulkhead.ErrFull, timeout.ErrExceeded or retry.ErrNoTime, also
-// through the *url.Error of http.Client.
+// breaker.ErrOpen, bulkhead.ErrFull, timeout.ErrExceeded, timeout.ErrFloor or one of
+// package retry's, also through the *url.Error of http.Client.
+//
+// What the kit has turned away, or a limit or the caller's deadline has ended, is a
+// *fallback.WriteError if the request is not ReadOnly: it says whether the request may
+// have taken effect.
 //
 // The response to an upgrade (101) keeps its Write and CloseWrite, and holds its
 // permit until it is closed.

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/credential"
 )
 
-// DefaultBufferLimit is how much of a request body that has no GetBody is kept
+// defaultBufferLimit is how much of a request body that has no GetBody is kept
 // for a repeat, in bytes.
-const DefaultBufferLimit = 64 << 10
+const defaultBufferLimit = 64 << 10
 
 // Option configures a [Transport]. The functions of this package that return one
 // make it; the zero Option is an error.
@@ -37,7 +37,7 @@ type options struct {
 
 // collect reads the options; failover says that they are for Failover.
 func collect(opts []Option, failover bool) (options, error) {
-	o := options{bufferLimit: DefaultBufferLimit, asksOn: map[int]bool{
+	o := options{bufferLimit: defaultBufferLimit, asksOn: map[int]bool{
 		http.StatusTooEarly: true, http.StatusTooManyRequests: true, http.StatusServiceUnavailable: true,
 	}}
 	var faults check.Faults
@@ -74,7 +74,7 @@ var credentialHeaders = func() []string {
 // WithBufferLimit sets how many bytes of a request body without GetBody are kept
 // while they are sent, so that the request can be repeated. A longer body gets
 // one attempt. 0 keeps nothing. It holds for requests that may be repeated;
-// of others nothing is kept. The default is [DefaultBufferLimit].
+// of others nothing is kept. The default is 64 KiB.
 func WithBufferLimit(bytes int64) Option {
 	return Option{func(o *options, faults *check.Faults) {
 		if bytes < 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // find returns the policy of a request in a table, and the name it goes by: the
-// pattern that matches, or the HTTP method alone, or [OtherMethod]. It is never the
+// pattern that matches, or the HTTP method alone, or otherMethod. It is never the
 // raw path, so that the names stay few and hold no secret.
 func find(table *holdfast.Table, req *http.Request) (*holdfast.Method, string) {
 	if key := table.Routes().(*routes).match(req); key != "" {
@@ -21,9 +21,9 @@ func find(table *holdfast.Table, req *http.Request) (*holdfast.Method, string) {
 	return table.Default(), nameOf(methodOf(req))
 }
 
-// OtherMethod is the name of requests that match no pattern and whose method is none
+// otherMethod is the name of requests that match no pattern and whose method is none
 // of RFC 9110 or 5789: the methods of a proxy's clients may be any number of words.
-const OtherMethod = "OTHER"
+const otherMethod = "OTHER"
 
 // nameOf returns the name that requests with a method go by.
 func nameOf(method string) string {
@@ -32,7 +32,7 @@ func nameOf(method string) string {
 		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
 		return method
 	}
-	return OtherMethod
+	return otherMethod
 }
 
 func methodOf(req *http.Request) string {

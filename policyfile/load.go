@@ -29,7 +29,7 @@ type File struct {
 
 // Load reads policies in YAML or JSON; JSON is what begins with a brace. The error
 // is an [*Error] with all that is wrong, in form and in meaning, unless the reader
-// itself fails. A file may have 4 MiB.
+// itself fails. A file may have at most 4 MiB.
 //
 // What cannot be data is not in a file: set Hooks, Classify, a fallback or the hooks
 // of a breaker on the File's Config before it is given to holdfast.New.

@@ -31,7 +31,7 @@
 //	holdfast.refusals             counter  kit, method, cause     calls that were turned away, and repeats that were not made
 //	holdfast.retry.sent           counter  kit, method            repeats, without hedges
 //	holdfast.retry.denied         counter  kit, method, cause     of the refusals those of a repeat: the call ended with its last failure
-//	holdfast.hedge.sent           counter  kit, method
+//	holdfast.hedge.sent           counter  kit, method            attempts that were sent while another ran
 //	holdfast.hedge.won            counter  kit, method            hedges that had the answer
 //	holdfast.failover.sent        counter  kit, method            attempts at another upstream than the one before
 //	holdfast.fallback.served      counter  kit, method            calls that got a fallback's answer

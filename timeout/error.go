@@ -12,13 +12,13 @@ import (
 var ErrExceeded = errors.New("timeout: limit exceeded")
 
 // ErrFloor is matched by the refusal of an attempt for which less time is left
-// than [Limits].Floor asks for.
+// than [Limits].Floor asks for: a [*FloorError]. Nothing of that attempt was sent.
 var ErrFloor = errors.New("timeout: too little time left to begin")
 
 // Error says which limit has passed.
 type Error struct {
-	Limit  string        // field of Limits, or "ProbeTimeout"
-	After  time.Duration // its length
+	Limit  string        // a field of Limits, such as "Attempt"; or "ProbeTimeout", of breaker.Config
+	After  time.Duration // the limit's length
 	Detail string        // what the wire said when it was interrupted, if it says more
 }
 
@@ -43,7 +43,7 @@ func (e *Error) Timeout() bool { return true }
 // FloorError is the refusal of an attempt that could not finish in time.
 type FloorError struct {
 	Left  time.Duration // until the caller's deadline or the end of Total
-	Floor time.Duration
+	Floor time.Duration // Limits.Floor
 }
 
 // Error says how much time is left and how much is asked for.
@@ -57,7 +57,9 @@ func (e *FloorError) Is(target error) bool { return target == ErrFloor }
 // Timeout returns true: the caller's deadline is too near.
 func (e *FloorError) Timeout() bool { return true }
 
-// CallerError is the end of a call by its own caller: cancellation or deadline.
+// CallerError is the end of a call by its own caller, cancellation or deadline, where
+// the caller's context has a cause of its own, as context.WithCancelCause gives it one.
+// Without that the error is the context's.
 type CallerError struct {
 	Err   error // context.Canceled or context.DeadlineExceeded
 	Cause error // context.Cause of the caller's context

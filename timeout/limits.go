@@ -7,11 +7,13 @@ import (
 )
 
 // Limits bounds the waits of a call. For each field zero is: no limit of this
-// kind; a negative value is an error.
+// kind; a negative value is an error. In a policy a nil *Limits is inherited, and
+// [Off] is no limit of any kind.
 type Limits struct {
 	// Total bounds the whole call: every attempt and every wait between them.
-	// For HTTP it ends at the response headers; for a stream once it is open, or
-	// with FirstMessage set at its first message; for Do when it returns.
+	// For HTTP it ends at the response headers; for a unary RPC and for Do when
+	// that returns; for a stream once it is open, or with FirstMessage set at its
+	// first message.
 	Total time.Duration
 
 	// Attempt bounds one attempt, the wait in the bulkhead's queue included. A
@@ -22,11 +24,13 @@ type Limits struct {
 
 	// FirstMessage bounds the time from the start of an attempt, dial included,
 	// to the first byte of an HTTP response body or the first message of a
-	// stream. It does not apply to unary RPCs.
+	// stream. Until that is there nothing reaches the caller, and the attempt may
+	// be repeated. It does not apply to unary RPCs and Do.
 	FirstMessage time.Duration
 
 	// Idle bounds how long one Read of an HTTP response body, or one RecvMsg of
-	// a stream, waits. The caller's own pauses do not count.
+	// a stream, waits. The caller's own pauses do not count. It does not apply to
+	// unary RPCs and Do.
 	Idle time.Duration
 
 	// IdleKnownLength confines Idle to HTTP bodies whose length was announced,

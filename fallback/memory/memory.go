@@ -35,7 +35,8 @@ const overhead = 200
 
 // New returns a store that keeps at most budget bytes, keys and bookkeeping
 // included. What is least asked for is evicted first, what has expired goes at the
-// next accesses. A value too large for the budget is not kept.
+// next accesses. A value too large for the budget is not kept. A budget that is not
+// positive is an error.
 func New(budget int64) (*Store, error) {
 	if budget <= 0 {
 		return nil, fmt.Errorf("memory: budget = %d: must be positive, in bytes", budget)
@@ -56,14 +57,14 @@ func New(budget int64) (*Store, error) {
 	return &Store{cache}, nil
 }
 
-// Get returns the value of a key, nil if there is none.
-func (s *Store) Get(_ context.Context, key string) ([]byte, error) {
+// Get returns the value of a key, nil if there is none. It never fails.
+func (s *Store) Get(ctx context.Context, key string) ([]byte, error) {
 	e, _ := s.cache.GetIfPresent(key)
 	return e.value, nil
 }
 
-// Set stores a value for ttl.
-func (s *Store) Set(_ context.Context, key string, value []byte, ttl time.Duration) error {
+// Set stores a value for ttl; with none left it removes the key. It never fails.
+func (s *Store) Set(ctx context.Context, key string, value []byte, ttl time.Duration) error {
 	if ttl <= 0 {
 		s.cache.Invalidate(key)
 		return nil
@@ -72,13 +73,13 @@ func (s *Store) Set(_ context.Context, key string, value []byte, ttl time.Durati
 	return nil
 }
 
-// Delete removes a key.
-func (s *Store) Delete(_ context.Context, key string) error {
+// Delete removes a key. It never fails.
+func (s *Store) Delete(ctx context.Context, key string) error {
 	s.cache.Invalidate(key)
 	return nil
 }
 
-// Bytes returns how much of the budget is used.
+// Bytes returns how many bytes of the budget are used.
 func (s *Store) Bytes() int64 { return int64(s.cache.WeightedSize()) }
 
 // Len returns about how many entries there are.

@@ -33,7 +33,12 @@ func (a *Attempt) Unwind(ctx context.Context, res call.Result) { a.unwind(ctx, &
 // end books the attempt and gives back what it holds, for the one who has it alone.
 // Should a hook panic, unwind does what is left.
 func (a *Attempt) end(ctx context.Context, res *call.Result, now mono.Instant) {
-	a.bookAlone(ctx, res, now)
+	if a.seat == nil && a.tally == nil {
+		a.ending = true
+		a.settle(ctx, res, now)
+	} else {
+		a.bookAlone(ctx, res, now)
+	}
 	a.permit.ReleaseAlone()
 	if a.own != nil || a.held != nil || a.seat != nil {
 		a.releaseRest()

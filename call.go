@@ -73,12 +73,13 @@ type Terms struct {
 // override's; nothing was admitted then.
 func (c *Call) Begin(ctx context.Context, m *Method, info call.Info, terms Terms) (context.Context, error) {
 	c.info = info
-	return c.begin(ctx, m, terms)
+	return c.begin(ctx, m, &terms)
 }
 
 // begin is Begin once c.info is there: so Begin can be a part of its caller, in whose
-// frame c is, and a word written there needs no look at the collector.
-func (c *Call) begin(ctx context.Context, m *Method, terms Terms) (context.Context, error) {
+// frame c is, and a word written there needs no look at the collector. To copy info or
+// terms once more costs as much as what is done with them.
+func (c *Call) begin(ctx context.Context, m *Method, terms *Terms) (context.Context, error) {
 	c.method, c.hooks, c.keyed, c.stream = m, m.hooks.Load(), terms.Keyed, terms.Stream
 	c.info.Safety = m.safetyOf(c.info.Safety)
 	c.inForce, c.now = &m.inForce, mono.Now()
@@ -114,7 +115,7 @@ func (c *Call) begin(ctx context.Context, m *Method, terms Terms) (context.Conte
 }
 
 // adapt makes the call what its surroundings and its terms ask for.
-func (c *Call) adapt(around *surroundings, terms Terms) error {
+func (c *Call) adapt(around *surroundings, terms *Terms) error {
 	if around.resource != "" {
 		c.info.Resource = around.resource
 	}

@@ -37,12 +37,15 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 	if fn == nil {
 		return none, errors.New("holdfast: the function to call is nil")
 	}
-	t, err := k.doTable()
-	if err != nil {
-		return none, err
+	t, err := k.now.Load().plain, error(nil)
+	if t == nil {
+		if t, err = k.bindPlain(); err != nil {
+			return none, err
+		}
 	}
 	var c Call
-	ctx, err = c.Begin(ctx, t.find(info.Method), info, Terms{Keyless: true})
+	c.info = info
+	ctx, err = c.begin(ctx, t.find(info.Method), &keyless)
 	if err != nil {
 		return none, err
 	}
@@ -68,13 +71,16 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 			return
 		}
 		value = v
-		c.End(call.Result{Class: call.OK})
+		c.last.Class = call.OK
 	})
 	if answer == nil && err == nil {
 		return value, nil
 	}
 	return answered(value, answer, err)
 }
+
+// keyless is what is known of every call by [Do].
+var keyless = Terms{Keyless: true}
 
 // doHedged is Do for a call that may be hedged: each attempt has a value of its
 // own.
@@ -122,14 +128,7 @@ func classOf(err error) call.Class {
 	return call.ServerFault
 }
 
-// doTable returns the table for [Do], which the first use makes.
-func (k *Kit) doTable() (*Table, error) {
-	if t := k.now.Load().plain; t != nil {
-		return t, nil
-	}
-	return k.bindPlain()
-}
-
+// bindPlain makes the table for [Do], at its first use.
 func (k *Kit) bindPlain() (*Table, error) {
 	b, err := k.Bind(plainNames)
 	if err != nil {
@@ -140,8 +139,10 @@ func (k *Kit) bindPlain() (*Table, error) {
 
 // find returns the policy of a key, or that of all without an entry.
 func (t *Table) find(key string) *Method {
-	if m := t.methods[key]; m != nil {
-		return m
+	if len(t.methods) > 0 { // a kit for one kind of calls has none
+		if m := t.methods[key]; m != nil {
+			return m
+		}
 	}
 	return t.byDefault
 }

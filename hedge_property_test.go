@@ -47,7 +47,7 @@ func checkRaces(t *rapid.T) {
 	}
 	k, err := New(Config{Default: policy})
 	require.NoError(t, err)
-	table, err := k.doTable()
+	table, err := k.bindPlain()
 	require.NoError(t, err)
 	m := table.find("any")
 	info := call.Info{Target: "db", Safety: call.ReadOnly}

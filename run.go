@@ -54,7 +54,8 @@ func (c *Call) once(ctx context.Context, attempt func(context.Context, int), ref
 
 // within makes the n-th attempt, which was admitted and leaves its end in res.
 func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt func(context.Context, int), res *call.Result) {
-	*res = call.Result{Class: call.ServerFault} // what a panic leaves standing
+	*res = call.Result{}         // and not with a class in it, which would be a copy
+	res.Class = call.ServerFault // what a panic leaves standing
 	ended := false
 	defer func() {
 		if !ended {

@@ -39,7 +39,9 @@ func (h *holder) keep(resp *http.Response, b *body, res *call.Result) {
 	}
 	b.source, b.holder, b.good = resp.Body, h, *res
 	if onlyCollected(h.ctx, resp) {
-		b.cleanup = runtime.AddCleanup(b, (*holder).abandon, h)
+		// Once nobody has the wrapper, nobody has the holder. A cleanup of the wrapper's
+		// would do the same, with two allocations.
+		runtime.SetFinalizer(h, (*holder).abandon)
 	} else {
 		b.stop = context.AfterFunc(h.ctx, h.abandon)
 	}
@@ -82,11 +84,10 @@ func bodyless(resp *http.Response) bool {
 // whichever comes first, or else with the caller's context, or if that can never
 // end, when nobody has the body any more.
 type body struct {
-	source  io.ReadCloser
-	holder  *holder
-	good    call.Result
-	stop    func() bool
-	cleanup runtime.Cleanup
+	source io.ReadCloser
+	holder *holder
+	good   call.Result
+	stop   func() bool // calls off the end with the context; nil if that cannot end
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -119,7 +120,7 @@ func (b *body) settled() {
 		b.stop()
 		return
 	}
-	b.cleanup.Stop()
+	runtime.SetFinalizer(b.holder, nil)
 }
 
 // upgraded returns the body of a 101 response: a connection, which ends only at

@@ -394,6 +394,35 @@ func TestB1_AnAbandonedBodyIsCollected(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
+// selfish is a body that has the response it belongs to.
+type selfish struct {
+	io.Reader
+	resp *http.Response
+}
+
+func (selfish) Close() error { return nil }
+
+// B1: so is one that refers to its response, and with that to itself.
+func TestB1_AnAbandonedCycleIsCollected(t *testing.T) {
+	transport := httpmw.NewTransport(roundTrip(func(req *http.Request) (*http.Response, error) {
+		resp := &http.Response{StatusCode: 200}
+		resp.Body = &selfish{strings.NewReader("unread"), resp}
+		return resp, nil
+	}), newKit(t, narrow()))
+	send := func() error {
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://api.example.com/", nil)
+		require.NoError(t, err)
+		_, err = transport.RoundTrip(req) // nobody closes it
+		return err
+	}
+	require.NoError(t, send())
+	require.ErrorIs(t, send(), bulkhead.ErrFull)
+	require.Eventually(t, func() bool { // real time, as above
+		runtime.GC()
+		return send() == nil
+	}, 10*time.Second, time.Millisecond)
+}
+
 // B1: a panic in the base or in a classifier is a failure, goes on, and leaves no
 // permit behind.
 func TestB1_PanicsInTheBaseAndTheClassifier(t *testing.T) {

@@ -17,9 +17,10 @@ type Binding struct {
 	protocol wire.Protocol
 }
 
-// Bind is for the kit's own adapters. It reads the kit's table by the rules of a protocol, now and after each
-// update, and checks all that depends on how names nest. The error names every
-// bad entry. All connections and transports of one protocol share one binding.
+// Bind is for the kit's own adapters. It reads the kit's table by the rules of a
+// protocol, now and after each update, and checks all that depends on how names nest.
+// The error names every bad entry. All connections and transports of one protocol share
+// one binding.
 func (k *Kit) Bind(p wire.Protocol) (*Binding, error) {
 	if k == nil {
 		return nil, errNilKit
@@ -56,7 +57,8 @@ var errNilKit = errors.New("holdfast: the kit is nil; make one with holdfast.New
 // Table returns the table in force. A call stays with the one that it found.
 func (b *Binding) Table() *Table { return b.kit.now.Load().tables[b.index] }
 
-// Table is for the kit's own adapters: a kit's table as one protocol reads it, until the next update.
+// Table is for the kit's own adapters: a kit's table as one protocol reads it, until
+// the next update.
 type Table struct {
 	methods   map[string]*Method
 	byDefault *Method

@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -21,7 +22,7 @@ const seam = " is for the kit's own "
 // Of the root package's names, those that take or return what users cannot name say
 // that they are not for them, and so does the package's comment.
 func TestTheAdaptersPartOfTheKitSaysSo(t *testing.T) {
-	decls, overview := rootDecls(t)
+	decls, overview := declsOf(t, "../..")
 	theirs := map[string]bool{}
 	for name, d := range decls {
 		if strings.HasPrefix(d.doc, name[strings.IndexByte(name, '.')+1:]+seam) {
@@ -44,19 +45,44 @@ func TestTheAdaptersPartOfTheKitSaysSo(t *testing.T) {
 	}
 }
 
-// rootDecl is an exported type, function or method of the root package.
-type rootDecl struct {
+// The other packages show no type of an internal package, but for the methods and
+// functions that take or return a reading of the clock, and are called so.
+func TestOtherPackagesShowNothingInternal(t *testing.T) {
+	const root = "../.."
+	all := 0
+	require.NoError(t, filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || dir == root {
+			return err
+		}
+		if slices.Contains([]string{".git", ".ci", "internal", "examples", "testdata", "docs"}, d.Name()) {
+			return filepath.SkipDir
+		}
+		decls, _ := declsOf(t, dir)
+		all += len(decls)
+		for name, decl := range decls {
+			for _, used := range decl.uses {
+				require.False(t, strings.HasPrefix(used, "internal/") && !(used == "internal/mono" && strings.HasSuffix(name, "At")),
+					"%s: %s shows users %s", dir, name, used)
+			}
+		}
+		return nil
+	}))
+	require.Greater(t, all, 100)
+}
+
+// decl is an exported type, function or method.
+type decl struct {
 	doc  string
 	uses []string // the package's own exported types that it shows, and packages as "internal/mono"
 }
 
-// rootDecls returns the root's declarations by name, "Kit.Bind" for a method, and the
-// package's comment.
-func rootDecls(t *testing.T) (decls map[string]rootDecl, overview string) {
+// declsOf returns the declarations of the package in a folder by name, "Kit.Bind" for a
+// method, and the package's comment.
+func declsOf(t *testing.T, dir string) (decls map[string]decl, overview string) {
 	t.Helper()
-	names, err := filepath.Glob("../../*.go")
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	require.NoError(t, err)
-	decls = map[string]rootDecl{}
+	decls = map[string]decl{}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
@@ -71,8 +97,8 @@ func rootDecls(t *testing.T) (decls map[string]rootDecl, overview string) {
 			}
 		}
 		ast.FileExports(file)
-		for _, decl := range file.Decls {
-			switch d := decl.(type) {
+		for _, declared := range file.Decls {
+			switch d := declared.(type) {
 			case *ast.FuncDecl:
 				name := d.Name.Name
 				if d.Recv != nil {
@@ -81,11 +107,11 @@ func rootDecls(t *testing.T) (decls map[string]rootDecl, overview string) {
 					}
 					name = receiver(d) + "." + name
 				}
-				decls[name] = rootDecl{d.Doc.Text(), shown(d.Type, internal)}
+				decls[name] = decl{d.Doc.Text(), shown(d.Type, internal)}
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
 					if s, ok := spec.(*ast.TypeSpec); ok {
-						decls[s.Name.Name] = rootDecl{d.Doc.Text(), shown(s.Type, internal)}
+						decls[s.Name.Name] = decl{d.Doc.Text(), shown(s.Type, internal)}
 					}
 				}
 			}

@@ -12,7 +12,7 @@ const (
 	ground      layer = iota // the vocabulary; imports nothing of ours
 	tools                    // internal helpers
 	parts                    // breaker, retry, ...: none knows another
-	answers                  // what builds on a part: a fallback, another instance, the contexts of limits
+	derived                  // what builds on a part: a fallback, another instance, the contexts of limits
 	kit                      // the root package, and what the adapters need beside it
 	adapters                 // the wires and what else is attached to a kit
 	users                    // examples
@@ -23,7 +23,7 @@ var layerNames = map[layer]string{
 	ground:      "the vocabulary",
 	tools:       "an internal helper",
 	parts:       "a part",
-	answers:     "what builds on a part",
+	derived:     "what builds on a part",
 	kit:         "the kit",
 	adapters:    "an adapter",
 	users:       "an example",
@@ -46,9 +46,9 @@ var layers = map[string]layer{
 	"retry":               parts,
 	"timeout":             parts,
 	"bulkhead":            parts,
-	"fallback":            answers,
-	"internal/deadline":   answers,
-	"internal/instance":   answers,
+	"fallback":            derived,
+	"internal/deadline":   derived,
+	"internal/instance":   derived,
 	"outlier":             parts,
 	"":                    kit,
 	"internal/answers":    kit,

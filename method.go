@@ -115,7 +115,7 @@ func (m *Method) check() check.Faults {
 	}
 	// A window shorter than two attempts cannot hold enough results of a
 	// dependency that answers nothing.
-	if span := config.Span(); span > 0 && span < 2*limits.Attempt {
+	if span := config.WithDefaults().Window.Span; span > 0 && span < 2*limits.Attempt {
 		faults.Add("Breaker.Window.Span", span, "from %s, must be at least twice Timeout.Attempt = %v, from %s",
 			m.breaker.from, limits.Attempt, m.timeout.from)
 	}

@@ -52,9 +52,9 @@ func New(name string, c Config) (*Breaker, error) {
 	return NewAt(name, c, mono.Now(), rand.Float64)
 }
 
-// NewAt is New for a caller with a clock of its own: a simulation, which is to
-// come out the same each time. The jitter is made of what draw returns, at least
-// 0 and less than 1; it is called with a lock held.
+// NewAt is for the kit's own packages: New for a caller with a clock of its own, a
+// simulation which is to come out the same each time. The jitter is made of what draw
+// returns, at least 0 and less than 1; it is called with a lock held.
 func NewAt(name string, c Config, now mono.Instant, draw func() float64) (*Breaker, error) {
 	if err := c.faults("there is no breaker to make").Err("breaker"); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (b *Breaker) Allow() (Ticket, error) {
 	return b.allow(mono.Now(), false)
 }
 
-// AllowAt is Allow for a caller that has read the clock.
+// AllowAt is for the kit's own packages: Allow for a caller that has read the clock.
 func (b *Breaker) AllowAt(now mono.Instant) (Ticket, error) {
 	if ep := b.now.Load(); ep.plain() {
 		return Ticket{b: b, ep: ep, at: now}, nil
@@ -104,9 +104,6 @@ func (b *Breaker) AllowAt(now mono.Instant) (Ticket, error) {
 // nowhere else to go. In the other states it is Allow: no probe passes a
 // breaker that is forced open, nor exceeds Probes.
 func (b *Breaker) Probe() (Ticket, error) { return b.allow(mono.Now(), true) }
-
-// ProbeAt is Probe for a caller that has read the clock.
-func (b *Breaker) ProbeAt(now mono.Instant) (Ticket, error) { return b.allow(now, true) }
 
 func (b *Breaker) allow(now mono.Instant, forced bool) (Ticket, error) {
 	for {

@@ -236,7 +236,7 @@ func TestD013_ForcedOpenIsLeftByReleaseOnly(t *testing.T) {
 				if i == 50 {
 					r.done(held, Success)
 				}
-				_, err := r.b.ProbeAt(r.now)
+				_, err := r.b.allow(r.now, true)
 				require.ErrorIs(t, err, ErrOpen, "B10: no probe passes")
 			}
 			r.state(ForcedOpen)

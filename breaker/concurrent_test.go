@@ -88,16 +88,16 @@ func TestB5_NoResultIsLostAtABucketEdge(t *testing.T) {
 			stop.Store(true)
 			turns.Wait()
 			now := mono.Unpack(clock.Load())
-			c := b.CountsAt(now)
+			c := b.countsAt(now)
 			require.Equal(t, workers*each+1, c.Results)
 			require.Equal(t, workers*each/2, c.Failures)
-			require.Zero(t, b.CountsAt(now.Add(time.Second)).Results)
+			require.Zero(t, b.countsAt(now.Add(time.Second)).Results)
 
 			// Each result leaves once: step by bucket, the counts only fall to 0.
 			last := c.Results
 			for range 2000 {
 				now = now.Add(ms)
-				n := b.CountsAt(now).Results
+				n := b.countsAt(now).Results
 				require.LessOrEqual(t, n, last)
 				last = n
 			}
@@ -124,7 +124,7 @@ func TestB5_TheLastResultsAreExactUnderContention(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		c, ep := b.CountsAt(mono.Instant{}), b.now.Load()
+		c, ep := b.countsAt(mono.Instant{}), b.now.Load()
 		failed, slow := ep.last.planes(ep.rules)
 		b.mu.Lock()
 		ep.sum.Add(-ep.last.clear(ep.rules, callSeenOf(ep.sum.Load())))
@@ -135,7 +135,7 @@ func TestB5_TheLastResultsAreExactUnderContention(t *testing.T) {
 	}
 	run(func(i int) Verdict { return []Verdict{Success, Failure, Success}[i%3] }, 0)
 	run(func(i int) Verdict { return Success }, 0)
-	require.Zero(t, b.CountsAt(mono.Instant{}).Failures)
+	require.Zero(t, b.countsAt(mono.Instant{}).Failures)
 	run(func(i int) Verdict { return []Verdict{Success, Success, Failure, Neutral}[i%4] }, 2*ms)
 }
 

@@ -203,12 +203,9 @@ func Off() *Config { return &Config{off: true} }
 // IsOff reports whether c comes from Off.
 func (c *Config) IsOff() bool { return c != nil && c.off }
 
-// WithDefaults returns c with every zero field filled in. A breaker made of it is
-// the same.
-func (c Config) WithDefaults() Config { return c.withDefaults() }
-
-// withDefaults returns c with every zero field filled.
-func (c Config) withDefaults() Config {
+// WithDefaults returns c with every zero field filled in that has a default; the Window
+// stays zero if no rule looks at it. A breaker made of it is the same.
+func (c Config) WithDefaults() Config {
 	if c.SlowCall > 0 && c.SlowRate == 0 {
 		c.SlowRate = defaultRate
 	}
@@ -243,10 +240,6 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
-
-// Span returns the length of the time window that a breaker of c has, 0 if its
-// window is none of time.
-func (c Config) Span() time.Duration { return c.withDefaults().Window.Span }
 
 // hasRule reports whether a rule that can open is set.
 func (c Config) hasRule() bool {

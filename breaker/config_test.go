@@ -37,10 +37,10 @@ func TestC1_DefaultsAreFilled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, tc.in.Check())
-			require.Equal(t, tc.want, tc.in.withDefaults())
+			require.Equal(t, tc.want, tc.in.WithDefaults())
 		})
 	}
-	require.Equal(t, time.Duration(math.MaxInt64), Config{Cooldown: math.MaxInt64 / 2}.withDefaults().MaxCooldown)
+	require.Equal(t, time.Duration(math.MaxInt64), Config{Cooldown: math.MaxInt64 / 2}.WithDefaults().MaxCooldown)
 	require.Equal(t, time.Hour, compile(Config{Cooldown: time.Hour, Jitter: NoJitter}).cooldown(1, -0.9, 0))
 }
 

@@ -58,11 +58,10 @@ type Actions struct {
 
 // Plus returns the sum of t and u.
 func (t Totals) Plus(u Totals) Totals {
-	return Totals{t.Actions.Plus(u.Actions), t.Shadow.Plus(u.Shadow), t.Neutral + u.Neutral}
+	return Totals{t.Actions.plus(u.Actions), t.Shadow.plus(u.Shadow), t.Neutral + u.Neutral}
 }
 
-// Plus returns the sum of a and b.
-func (a Actions) Plus(b Actions) Actions {
+func (a Actions) plus(b Actions) Actions {
 	a.Opens += b.Opens
 	a.ProbesSucceeded += b.ProbesSucceeded
 	a.ProbesFailed += b.ProbesFailed
@@ -82,15 +81,14 @@ func (a Actions) Refused() uint64 {
 
 // Counts returns the figures as of now. It changes nothing: what only a call
 // would find, such as a lease that has run out, is not in them.
-func (b *Breaker) Counts() Counts { return b.CountsAt(mono.Now()) }
+func (b *Breaker) Counts() Counts { return b.countsAt(mono.Now()) }
 
-// CountsAt is Counts for a caller that has read the clock.
-func (b *Breaker) CountsAt(now mono.Instant) Counts {
+func (b *Breaker) countsAt(now mono.Instant) Counts {
 	b.mu.Lock()
 	ep := b.now.Load()
 	if ep.state() == retired {
 		b.mu.Unlock()
-		return b.heir(now).CountsAt(now)
+		return b.heir(now).countsAt(now)
 	}
 	defer b.mu.Unlock()
 	sum := ep.sum.Load()

@@ -70,7 +70,8 @@ func (e *OpenError) Note() string { return e.note }
 // and if the breaker is forced open, since nobody knows.
 func (e *OpenError) RetryAfter() time.Duration { return e.RetryAfterAt(mono.Now()) }
 
-// RetryAfterAt is RetryAfter for a caller that has read the clock.
+// RetryAfterAt is for the kit's own packages: RetryAfter for a caller that has read the
+// clock.
 func (e *OpenError) RetryAfterAt(now mono.Instant) time.Duration {
 	switch {
 	case e.ep == nil:

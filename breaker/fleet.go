@@ -58,8 +58,9 @@ type known struct {
 // every fault of s.
 func Join(s Sharing) (*Fleet, error) { return JoinAt(s, mono.Now(), rand.Float64) }
 
-// JoinAt is Join for a simulation, which is to come out the same each time: what is
-// left to chance is made of what draw returns, at least 0 and less than 1.
+// JoinAt is for the kit's own packages: Join for a simulation, which is to come out the
+// same each time. What is left to chance is made of what draw returns, at least 0 and
+// less than 1.
 func JoinAt(s Sharing, now mono.Instant, draw func() float64) (*Fleet, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -79,8 +80,9 @@ func JoinAt(s Sharing, now mono.Instant, draw func() float64) (*Fleet, error) {
 	return f, nil
 }
 
-// Is reports whether f is what Join makes of s; a nil fleet is of nothing. The
-// Health functions are not compared, and a Worker that s leaves out may be any.
+// Is is for the kit's own packages: it reports whether f is what Join makes of s; a nil
+// fleet is of nothing. The Health functions are not compared, and a Worker that s leaves
+// out may be any.
 func (f *Fleet) Is(s Sharing) bool {
 	if f == nil {
 		return false
@@ -115,7 +117,7 @@ func (f *Fleet) Breaker(name string, c Config) (*Breaker, error) {
 	return f.BreakerAt(name, c, mono.Now(), rand.Float64)
 }
 
-// BreakerAt is to Breaker what [NewAt] is to New.
+// BreakerAt is for the kit's own packages: it is to Breaker what [NewAt] is to New.
 func (f *Fleet) BreakerAt(name string, c Config, now mono.Instant, draw func() float64) (*Breaker, error) {
 	b, err := NewAt(name, c, now, draw)
 	if err != nil || f == nil {

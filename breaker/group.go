@@ -9,11 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
-// DefaultMaxKeys is the number of keys in a Group if nothing else is said.
-const DefaultMaxKeys = keyed.DefaultMax
+// DefaultMaxKeys is the number of keys that a [Group] has a breaker for at most if
+// nothing else is said.
+const DefaultMaxKeys = 10_000
 
-// OverflowKey is the key of the breaker that new keys share when a group is
-// full of breakers that must not be dropped.
+// OverflowKey is the key of the breaker that new keys share when a [Group] is full of
+// breakers that must not be dropped.
 const OverflowKey = "overflow"
 
 // Group has one breaker for each key, all with one Config, and bounds their
@@ -50,6 +51,9 @@ func makeGroup(c Config, maxKeys int, f *Fleet) (*Group, error) {
 }
 
 func emptyGroup(r *rules, maxKeys int, f *Fleet) *Group {
+	if maxKeys == 0 {
+		maxKeys = DefaultMaxKeys
+	}
 	g := &Group{max: maxKeys, fleet: f}
 	g.rules.Store(r)
 	g.keys = keyed.New(keyed.Options[*Breaker]{
@@ -86,7 +90,7 @@ func (g *Group) rulesOf(key string, r *rules) *rules {
 // attempt: the breaker of a key changes if it was dropped in between.
 func (g *Group) For(key string) *Breaker { return g.ForAt(key, mono.Now()) }
 
-// ForAt is For for a caller that has read the clock.
+// ForAt is for the kit's own packages: For for a caller that has read the clock.
 func (g *Group) ForAt(key string, now mono.Instant) *Breaker { return g.keys.For(key, now) }
 
 // All ranges over the breakers that the group has when it is called, by key and
@@ -124,7 +128,7 @@ func (b *Breaker) dispensable(now mono.Instant) bool {
 	if failed+slow == 0 {
 		return true
 	}
-	c := b.CountsAt(now)
+	c := b.countsAt(now)
 	return c.Failures+c.Slow == 0
 }
 

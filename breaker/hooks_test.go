@@ -19,7 +19,7 @@ func TestD012_EveryMethodMayBeCalledFromAHook(t *testing.T) {
 	c.Hooks.Transition = func(tr Transition) {
 		calls++
 		r.b.StateAt(r.now)
-		r.b.CountsAt(r.now)
+		r.b.countsAt(r.now)
 		r.b.RefusalAt(r.now)
 		if tk, err := r.b.AllowAt(r.now); err == nil {
 			r.done(&tk, Neutral)

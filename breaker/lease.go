@@ -185,9 +185,9 @@ func (b *Breaker) probeAnswered(t *Ticket, took time.Duration, now mono.Instant)
 	}
 }
 
-// LastsAt gives a probe another lease than ProbeTimeout, counted from now, for a
-// caller that knows better how long an answer may take. If the attempt is no probe,
-// or its lease is over, it does nothing.
+// LastsAt is for the kit's own packages: it gives a probe another lease than
+// ProbeTimeout, counted from now, for a caller that knows better how long an answer may
+// take. If the attempt is no probe, or its lease is over, it does nothing.
 func (t *Ticket) LastsAt(length time.Duration, now mono.Instant) {
 	if t.b == nil || t.lease() == 0 {
 		return

@@ -143,7 +143,7 @@ func linHistory(c Config, clients, steps int) []porcupine.Operation {
 					})
 				case n < 97:
 					do(linIn{op: "counts"}, func(in linIn) linOut {
-						c := b.CountsAt(in.now)
+						c := b.countsAt(in.now)
 						return linOut{results: c.Results, failed: c.Failures, row: c.Consecutive, probes: c.Probes}
 					})
 				default:

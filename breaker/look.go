@@ -9,7 +9,7 @@ import (
 // State returns the state that the next call would find. It changes nothing.
 func (b *Breaker) State() State { return b.StateAt(mono.Now()) }
 
-// StateAt is State for a caller that has read the clock.
+// StateAt is for the kit's own packages: State for a caller that has read the clock.
 func (b *Breaker) StateAt(now mono.Instant) State {
 	s := b.look(now)
 	return s.state
@@ -39,8 +39,9 @@ func (b *Breaker) present() *episode {
 // and changes nothing.
 func (b *Breaker) WouldAdmit() bool { return b.RefusalAt(mono.Now()) == nil }
 
-// RefusalAt returns nil if a call at now would be admitted, or else the
-// *OpenError that it would get. It takes no slot and changes nothing.
+// RefusalAt is for the kit's own packages: it returns nil if a call at now would be
+// admitted, or else the *OpenError that it would get. It takes no slot and changes
+// nothing.
 func (b *Breaker) RefusalAt(now mono.Instant) error {
 	ep := b.now.Load()
 	if ep.rules.cfg.Shadow || ep.stall == nil && ep.flags.Load()&rampFlag == 0 && !ep.over() {

@@ -53,7 +53,7 @@ func newDuel(t *rapid.T) *duel {
 	d.hook(&c)
 	d.b = newBreaker("db", compile(c), d.now)
 	d.m = m
-	m.c = c.withDefaults()
+	m.c = c.WithDefaults()
 	m.since = d.now
 	m.spread = func() float64 { return d.b.now.Load().out.spread }
 	m.lasts = d.lasts
@@ -127,7 +127,7 @@ func (d *duel) step() {
 		case "done":
 			d.done(i, now)
 		case "answered":
-			d.real[i].AnsweredAt(now)
+			d.real[i].answeredAt(now)
 			d.m.answered(d.plain[i], now)
 		case "unwatched":
 			d.real[i].Unwatched()
@@ -142,7 +142,7 @@ func (d *duel) step() {
 	case "update":
 		c, to := drawConfig(d.T)
 		d.hook(&c)
-		to.c = c.withDefaults()
+		to.c = c.WithDefaults()
 		d.b.update(compile(c), now)
 		d.m.update(to, now)
 	}
@@ -238,7 +238,7 @@ func (d *duel) compare() {
 		require.Equal(d, d.m.until.Sub(d.now), open.RetryAfterAt(d.now))
 	}
 
-	c := d.b.CountsAt(d.now)
+	c := d.b.countsAt(d.now)
 	twin := *d.m // reading must not move the model's window
 	twin.turn(d.now)
 	total, failed, slow := 0, 0, 0

@@ -16,16 +16,16 @@ type Pair struct {
 // AllowBoth asks first and then second. If second refuses, nothing of the
 // admission by first remains. If both refuse, the error is that of the one that
 // refuses for longer. A nil second is none: first is asked alone.
-func AllowBoth(first, second *Breaker) (Pair, error) { return AllowBothAt(first, second, mono.Now()) }
+func AllowBoth(first, second *Breaker) (Pair, error) { return allowBoth(first, second, mono.Now()) }
 
-// AllowBothAt is AllowBoth for a caller that has read the clock.
-func AllowBothAt(first, second *Breaker, now mono.Instant) (p Pair, err error) {
+func allowBoth(first, second *Breaker, now mono.Instant) (p Pair, err error) {
 	err = p.AllowAt(first, second, now)
 	return // by name: a Pair is not to be copied
 }
 
-// AllowAt is [AllowBothAt] for a Pair that has its place already: an attempt's
-// record need not be copied to. p is the zero Pair, and stays so if it is refused.
+// AllowAt is for the kit's own packages: [AllowBoth] for a Pair that has its place
+// already, so that an attempt's record need not be copied to. p is the zero Pair, and
+// stays so if it is refused.
 func (p *Pair) AllowAt(first, second *Breaker, now mono.Instant) (err error) {
 	if ep := first.now.Load(); second == nil && ep.plain() {
 		p.first.b, p.first.ep, p.first.at = first, ep, now
@@ -55,10 +55,10 @@ func (p *Pair) allowSecondAt(refusal error, second *Breaker, now mono.Instant) (
 	return nil
 }
 
-// ProbeAt is [Pair.AllowAt] for a caller that has nowhere else to go: either breaker
-// admits as [Breaker.Probe] does.
+// ProbeAt is for the kit's own packages: [Pair.AllowAt] for a caller that has nowhere
+// else to go, where either breaker admits as [Breaker.Probe] does.
 func (p *Pair) ProbeAt(first, second *Breaker, now mono.Instant) (err error) {
-	if p.first, err = first.ProbeAt(now); err != nil || second == nil {
+	if p.first, err = first.allow(now, true); err != nil || second == nil {
 		return err
 	}
 	admitted := false
@@ -67,22 +67,23 @@ func (p *Pair) ProbeAt(first, second *Breaker, now mono.Instant) (err error) {
 			p.first.cancel()
 		}
 	}()
-	if p.second, err = second.ProbeAt(now); err != nil {
+	if p.second, err = second.allow(now, true); err != nil {
 		return err
 	}
 	admitted = true
 	return nil
 }
 
-// Move makes to, the zero Pair, what p is, and p the zero Pair.
+// Move is for the kit's own packages: it makes to, the zero Pair, what p is, and p the
+// zero Pair.
 func (p *Pair) Move(to *Pair) {
 	p.first.move(&to.first)
 	p.second.move(&to.second)
 }
 
-// RefusalOfBothAt returns nil if a call at now would be admitted by both, or else
-// the refusal that it would get: a forced one, or the one that lasts longer. It
-// takes no slot and changes nothing. A nil second is none.
+// RefusalOfBothAt is for the kit's own packages: it returns nil if a call at now would
+// be admitted by both, or else the refusal that it would get: a forced one, or the one
+// that lasts longer. It takes no slot and changes nothing. A nil second is none.
 func RefusalOfBothAt(first, second *Breaker, now mono.Instant) *OpenError {
 	a, _ := first.RefusalAt(now).(*OpenError)
 	if second == nil {
@@ -109,34 +110,38 @@ func longer(first, second error, now mono.Instant) error {
 	return second
 }
 
-// Answered is Ticket.Answered for both.
+// Answered is [Ticket.Answered] for both.
 func (p *Pair) Answered() {
 	p.first.Answered()
 	p.second.Answered()
 }
 
-// AnsweredAt is Answered for a caller that has read the clock.
+// AnsweredAt is for the kit's own packages: Answered for a caller that has read the
+// clock.
 func (p *Pair) AnsweredAt(now mono.Instant) {
-	p.first.AnsweredAt(now)
-	p.second.AnsweredAt(now)
+	p.first.answeredAt(now)
+	p.second.answeredAt(now)
 }
 
-// Unwatched is Ticket.Unwatched for both.
+// Unwatched is [Ticket.Unwatched] for both.
 func (p *Pair) Unwatched() {
 	p.first.Unwatched()
 	p.second.Unwatched()
 }
 
-// Queued is Ticket.Queued for both.
+// Queued is for the kit's own packages: it says that the attempt waits on this side of
+// the wire, for a permit. It is neither silent nor slow until BeginAt.
 func (p *Pair) Queued() {
-	p.first.Queued()
-	p.second.Queued()
+	p.first.queue()
+	p.second.queue()
 }
 
-// BeginAt is Ticket.BeginAt for both.
+// BeginAt is for the kit's own packages: it says that the attempt is made only now, and
+// the dependency's time counts from here. A probe's lease still counts from its
+// admission.
 func (p *Pair) BeginAt(now mono.Instant) {
-	p.first.BeginAt(now)
-	p.second.BeginAt(now)
+	p.first.beginAt(now)
+	p.second.beginAt(now)
 }
 
 // Probe reports whether the attempt is a probe of either.
@@ -144,7 +149,8 @@ func (p *Pair) Probe() bool {
 	return (p.first.mark.bits|p.second.mark.bits)>>leaseShift != 0 && p.ProbeLimit() > 0
 }
 
-// ProbeLimit returns the shorter of the leases, or 0 if there is none.
+// ProbeLimit returns the shorter of the leases, counted from the admission; 0 if there is
+// none.
 func (p *Pair) ProbeLimit() time.Duration {
 	a, b := p.first.ProbeLimit(), p.second.ProbeLimit()
 	if a == 0 || b > 0 && b < a {
@@ -153,8 +159,8 @@ func (p *Pair) ProbeLimit() time.Duration {
 	return a
 }
 
-// BeganAt returns when the attempt was admitted, for a caller who handed in now:
-// it is later if a probe has waited for the lock of a [Fleet].
+// BeganAt is for the kit's own packages: it returns when the attempt was admitted, for a
+// caller who handed in now. It is later if a probe has waited for the lock of a [Fleet].
 func (p *Pair) BeganAt(now mono.Instant) mono.Instant {
 	for _, t := range []*Ticket{&p.first, &p.second} {
 		if t.lease() != 0 {
@@ -167,7 +173,7 @@ func (p *Pair) BeganAt(now mono.Instant) mono.Instant {
 // Done books the end of the attempt on both.
 func (p *Pair) Done(o Outcome) { p.DoneAt(o, mono.Now()) }
 
-// DoneAt is Done for a caller that has read the clock.
+// DoneAt is for the kit's own packages: Done for a caller that has read the clock.
 func (p *Pair) DoneAt(o Outcome, now mono.Instant) {
 	if p.second.b == nil {
 		p.first.DoneAt(o, now)

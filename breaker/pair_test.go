@@ -21,7 +21,7 @@ func TestB14_ARefusalBySecondLeavesNothingOnFirst(t *testing.T) {
 	target.opened()
 	before := m.counts()
 	for range 5 {
-		_, err := AllowBothAt(m.b, target.b, m.now)
+		_, err := allowBoth(m.b, target.b, m.now)
 		require.ErrorIs(t, err, ErrOpen)
 	}
 	require.Equal(t, before, m.counts(), "no slot, no count")
@@ -30,7 +30,7 @@ func TestB14_ARefusalBySecondLeavesNothingOnFirst(t *testing.T) {
 	// A probe's slot is given back, and the cooldown is not spent.
 	m.opened()
 	m.step(time.Second)
-	_, err := AllowBothAt(m.b, target.b, m.now)
+	_, err := allowBoth(m.b, target.b, m.now)
 	require.ErrorIs(t, err, ErrOpen)
 	require.Equal(t, 59*time.Second, err.(*OpenError).RetryAfterAt(m.now))
 	require.Zero(t, m.counts().Probes)
@@ -48,10 +48,10 @@ func TestB14_RetryAfterIsTheLarger(t *testing.T) {
 		}
 		m.opened()
 		target.opened()
-		_, err := AllowBothAt(m.b, target.b, m.now)
+		_, err := allowBoth(m.b, target.b, m.now)
 		require.Equal(t, 5*time.Second, err.(*OpenError).RetryAfterAt(m.now))
 		target.b.forceOpen("", m.now)
-		_, err = AllowBothAt(m.b, target.b, m.now)
+		_, err = allowBoth(m.b, target.b, m.now)
 		require.True(t, err.(*OpenError).Forced())
 	}
 }
@@ -62,7 +62,7 @@ func TestB14_TheResultIsBookedOnBoth(t *testing.T) {
 	a.ProbeTimeout, b.ProbeTimeout = 200*ms, 100*ms
 	m, target := duo(t, a, b)
 	for range 3 {
-		p, err := AllowBothAt(m.b, target.b, m.now)
+		p, err := allowBoth(m.b, target.b, m.now)
 		require.NoError(t, err)
 		require.False(t, p.Probe())
 		p.DoneAt(Outcome{Verdict: Failure}, m.now)
@@ -73,7 +73,7 @@ func TestB14_TheResultIsBookedOnBoth(t *testing.T) {
 	require.Equal(t, 3, m.counts().Failures)
 	m.call(2, Failure)
 	m.step(time.Second)
-	p, err := AllowBothAt(m.b, target.b, m.now)
+	p, err := allowBoth(m.b, target.b, m.now)
 	require.NoError(t, err)
 	require.True(t, p.Probe())
 	require.Equal(t, 100*ms, p.ProbeLimit())
@@ -94,7 +94,7 @@ func TestB14_APanickingHookLeavesNothing(t *testing.T) {
 	m.opened()
 	target.opened()
 	m.step(time.Second)
-	require.Panics(t, func() { _, _ = AllowBothAt(m.b, target.b, m.now) })
+	require.Panics(t, func() { _, _ = allowBoth(m.b, target.b, m.now) })
 	require.Zero(t, m.counts().Probes)
 	require.Zero(t, target.counts().Probes)
 }
@@ -102,7 +102,7 @@ func TestB14_APanickingHookLeavesNothing(t *testing.T) {
 // A pair that was moved is the admission, and the one that it was does nothing.
 func TestB1_AMovedPairEndsTheAdmission(t *testing.T) {
 	m, target := duo(t, p0(), p0())
-	p, err := AllowBothAt(m.b, target.b, m.now)
+	p, err := allowBoth(m.b, target.b, m.now)
 	require.NoError(t, err)
 	var moved Pair
 	p.Move(&moved)
@@ -115,7 +115,7 @@ func TestB1_AMovedPairEndsTheAdmission(t *testing.T) {
 
 	m.opened()
 	m.step(time.Hour)
-	p, err = AllowBothAt(m.b, nil, m.now)
+	p, err = allowBoth(m.b, nil, m.now)
 	require.NoError(t, err)
 	require.True(t, p.Probe())
 	var probe Pair

@@ -16,7 +16,7 @@ import (
 func TestB13_ABreakerDroppedWhileItIsRead(t *testing.T) {
 	for function, read := range map[string]func(*Breaker, mono.Instant) Totals{
 		"inspectAs": func(b *Breaker, now mono.Instant) Totals { return b.inspect(now).Counts.Totals },
-		"CountsAt":  func(b *Breaker, now mono.Instant) Totals { return b.CountsAt(now).Totals },
+		"countsAt":  func(b *Breaker, now mono.Instant) Totals { return b.countsAt(now).Totals },
 	} {
 		t.Run(function, func(t *testing.T) {
 			g := newGroup(t, Config{}, 1)

@@ -95,7 +95,7 @@ func (r *rig) state(want State) {
 	require.Equal(r, want, r.b.StateAt(r.now))
 }
 
-func (r *rig) counts() Counts { return r.b.CountsAt(r.now) }
+func (r *rig) counts() Counts { return r.b.countsAt(r.now) }
 
 // opened brings the breaker from closed to open by failures.
 func (r *rig) opened() {

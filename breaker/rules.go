@@ -58,7 +58,7 @@ const rateUnit = 1_000_000_000
 
 // compile makes rules of a valid Config.
 func compile(c Config) *rules {
-	c = c.withDefaults()
+	c = c.WithDefaults()
 	r := &rules{
 		cfg:         c,
 		timed:       c.SlowCall > 0 || c.Stall.After > 0,

@@ -43,7 +43,7 @@ func TestB6_ASlowProbeHasFailed(t *testing.T) {
 	r.step(time.Second)
 	p = r.probe()
 	r.step(100 * ms)
-	p.AnsweredAt(r.now) // soon enough, however long the body
+	p.answeredAt(r.now) // soon enough, however long the body
 	r.step(99 * ms)
 	r.done(p, Success)
 	r.state(Closed)
@@ -55,7 +55,7 @@ func TestB7_AnAnsweredLeaseEndsWell(t *testing.T) {
 	r.step(time.Second)
 	p := r.probe()
 	r.step(100 * ms)
-	p.AnsweredAt(r.now)
+	p.answeredAt(r.now)
 	r.step(10 * time.Second)
 	r.state(Closed) // what the next call would find
 	r.admit()
@@ -90,7 +90,7 @@ func TestB7_AnEarlierEndDecidesAtOnce(t *testing.T) {
 	r.opened()
 	r.step(time.Second)
 	p := r.probe()
-	p.AnsweredAt(r.now)
+	p.answeredAt(r.now)
 	r.done(p, Failure)
 	r.state(Open)
 }

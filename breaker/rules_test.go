@@ -116,7 +116,7 @@ func TestB3_SlowIsTheTimeToTheAnswer(t *testing.T) {
 	for range 10 {
 		tk := r.admit()
 		r.step(100 * ms)
-		tk.AnsweredAt(r.now)
+		tk.answeredAt(r.now)
 		r.step(time.Hour) // a long body
 		r.done(tk, Success)
 	}

@@ -58,7 +58,7 @@ func TestB11_HalfOfAllInFlight(t *testing.T) {
 		r := newRig(t, stallConfig())
 		for range tc.answered {
 			tk := r.admit()
-			tk.AnsweredAt(r.now)
+			tk.answeredAt(r.now)
 		}
 		for range tc.silent {
 			r.admit()
@@ -112,7 +112,7 @@ func TestB11_WhatIsAnsweredOrUnwatchedIsNotSilent(t *testing.T) {
 	for range 50 {
 		r.admit().Unwatched()
 		tk := r.admit()
-		tk.AnsweredAt(r.now)
+		tk.answeredAt(r.now)
 	}
 	r.step(time.Minute)
 	r.state(Closed)
@@ -136,12 +136,12 @@ func TestB11_EveryAttemptLeavesTheRing(t *testing.T) {
 			} else {
 				i := rapid.IntRange(0, len(tickets)-1).Draw(t, "which")
 				if rapid.Bool().Draw(t, "answered") {
-					tickets[i].AnsweredAt(now)
+					tickets[i].answeredAt(now)
 				}
 				tickets[i].DoneAt(Outcome{Verdict: Success}, now)
 				tickets = append(tickets[:i], tickets[i+1:]...)
 			}
-			require.Equal(t, len(tickets), b.CountsAt(now).Unanswered)
+			require.Equal(t, len(tickets), b.countsAt(now).Unanswered)
 		}
 		for _, tk := range tickets {
 			tk.Unwatched()
@@ -174,8 +174,8 @@ func TestB11_WhoWaitsForAPermitIsNotSilent(t *testing.T) {
 	var queued []*Ticket
 	for range 30 { // three times as many as are stuck
 		tk := r.admit()
-		tk.Queued()
-		tk.Queued() // again is nothing
+		tk.queue()
+		tk.queue() // again is nothing
 		queued = append(queued, tk)
 	}
 	require.Zero(t, r.counts().Unanswered)
@@ -188,9 +188,9 @@ func TestB11_WhoWaitsForAPermitIsNotSilent(t *testing.T) {
 
 	r = newRig(t, c)
 	tk := r.admit()
-	tk.Queued()
+	tk.queue()
 	r.step(time.Second)
-	tk.BeginAt(r.now)
+	tk.beginAt(r.now)
 	require.Equal(t, 1, r.counts().Unanswered)
 	r.step(90 * ms)
 	r.done(tk, Success)
@@ -200,6 +200,6 @@ func TestB11_WhoWaitsForAPermitIsNotSilent(t *testing.T) {
 
 	// In half-open the lease goes on, and the latency counts anew.
 	var none Ticket
-	none.Queued()
-	none.BeginAt(r.now)
+	none.queue()
+	none.beginAt(r.now)
 }

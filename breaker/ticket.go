@@ -54,12 +54,12 @@ func (t *Ticket) move(to *Ticket) {
 // success. Calling it is optional where the answer comes at once.
 func (t *Ticket) Answered() {
 	if t.b != nil && (t.ep.rules.timed || t.lease() != 0) {
-		t.AnsweredAt(mono.Now())
+		t.answeredAt(mono.Now())
 	}
 }
 
-// AnsweredAt is Answered for a caller that has read the clock.
-func (t *Ticket) AnsweredAt(now mono.Instant) {
+// answeredAt is Answered at now.
+func (t *Ticket) answeredAt(now mono.Instant) {
 	if t.b == nil || t.mark.bits&answered != 0 {
 		return
 	}
@@ -89,18 +89,18 @@ func (t *Ticket) Unwatched() {
 	}
 }
 
-// Queued says that the attempt waits on this side of the wire, for a permit: it
-// is neither silent nor slow until BeginAt.
-func (t *Ticket) Queued() {
+// queue says that the attempt waits on this side of the wire: it is neither silent nor
+// slow until beginAt.
+func (t *Ticket) queue() {
 	if t.b != nil && t.mark.bits&watched != 0 {
 		t.Unwatched()
 		t.mark.bits |= queued
 	}
 }
 
-// BeginAt says that the attempt is made only now: the dependency's time counts
+// beginAt says that the attempt is made only now: the dependency's time counts
 // from here. A probe's lease still counts from its admission.
-func (t *Ticket) BeginAt(now mono.Instant) {
+func (t *Ticket) beginAt(now mono.Instant) {
 	if t.b == nil || t.mark.bits&answered != 0 {
 		return
 	}
@@ -130,7 +130,7 @@ func (t *Ticket) ProbeLimit() time.Duration {
 // lease has run out. It allocates nothing unless it changes the state.
 func (t *Ticket) Done(o Outcome) { t.DoneAt(o, unread()) }
 
-// DoneAt is Done for a caller that has read the clock.
+// DoneAt is for the kit's own packages: Done for a caller that has read the clock.
 func (t *Ticket) DoneAt(o Outcome, now mono.Instant) {
 	// A success that takes one step is booked here: a further call would make
 	// BenchmarkClosed/consecutive a third slower, done twice as slow.

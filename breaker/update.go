@@ -28,9 +28,9 @@ func (g *Group) Update(c Config) error {
 	return nil
 }
 
-// Apply is Update for whoever holds a lock: it calls no hook, but returns a
-// function that tells them what was found out, such as the end of a lease, and is
-// to be called once the lock is released. c must have no faults.
+// Apply is for the kit's own packages: Update for whoever holds a lock. It calls no
+// hook, but returns a function that tells them what was found out, such as the end of a
+// lease, and is to be called once the lock is released. c must have no faults.
 func (g *Group) Apply(c Config) (tell func()) {
 	r := g.fleet.compile(c)
 	g.update.Lock() // of two at once, one is in force in the end, and everywhere
@@ -48,9 +48,10 @@ func (g *Group) Apply(c Config) (tell func()) {
 	return func() { tellAll(touched) }
 }
 
-// Part returns a group that goes on with those breakers of g whose keys keep
-// names. They are in both then; g is for calls that still know it, and drops none
-// of them any more. The totals of the others count as those of evicted ones.
+// Part is for the kit's own packages: it returns a group that goes on with those
+// breakers of g whose keys keep names. They are in both then; g is for calls that still
+// know it, and drops none of them any more. The totals of the others count as those of
+// evicted ones.
 func (g *Group) Part(keep func(key string) bool) *Group {
 	part := emptyGroup(g.rules.Load(), g.max, g.fleet)
 	g.left.Store(true)

@@ -144,7 +144,7 @@ func TestC2_NothingIsLostOrDoubleUnderLoad(t *testing.T) {
 			wg.Wait()
 			stop.Store(true)
 			updates.Wait()
-			n := b.CountsAt(mono.Instant{})
+			n := b.countsAt(mono.Instant{})
 			require.Equal(t, workers*each+1, n.Results)
 			require.Equal(t, workers*each/2, n.Failures)
 			require.Zero(t, n.Unanswered)

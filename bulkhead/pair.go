@@ -26,8 +26,9 @@ func AcquireBoth(ctx context.Context, first, second *Bulkhead) (p Pair, err erro
 	return // by name: a Pair is not to be copied
 }
 
-// Acquire is [AcquireBoth] for a Pair that has its place already: an attempt's
-// record need not be copied to. p is the zero Pair, and stays so if it is refused.
+// Acquire is for the kit's own packages: [AcquireBoth] for a Pair that has its place
+// already, so that an attempt's record need not be copied to. p is the zero Pair, and
+// stays so if it is refused.
 func (p *Pair) Acquire(ctx context.Context, first, second *Bulkhead) error {
 	var waited time.Duration
 	if first != nil && !first.tryTake() {
@@ -52,8 +53,8 @@ func (p *Pair) Acquire(ctx context.Context, first, second *Bulkhead) error {
 	return nil
 }
 
-// Try is Acquire for a caller who does not wait: it reports whether the permits
-// were free.
+// Try is [AcquireBoth] for a caller who does not wait: it reports whether the permits
+// were free. p is the zero Pair, and stays so if they were not.
 func (p *Pair) Try(first, second *Bulkhead) bool {
 	if second == nil && first != nil {
 		if !first.tryTake() {
@@ -75,8 +76,8 @@ func (p *Pair) Try(first, second *Bulkhead) bool {
 	return true
 }
 
-// Move makes to, the zero Pair, what p is, and p the zero Pair. Nobody may release p
-// meanwhile.
+// Move is for the kit's own packages: it makes to, the zero Pair, what p is, and p the
+// zero Pair. Nobody may release p meanwhile.
 func (p *Pair) Move(to *Pair) {
 	p.first.move(&to.first)
 	p.second.move(&to.second)
@@ -97,7 +98,8 @@ func (p *Pair) Release() {
 	p.first.Release()
 }
 
-// ReleaseAlone is Release for a caller who alone has the pair, and has booked it.
+// ReleaseAlone is for the kit's own packages: Release for a caller who alone has the
+// pair, and has booked it.
 func (p *Pair) ReleaseAlone() {
 	if p.second.b != nil {
 		p.second.releaseAlone()

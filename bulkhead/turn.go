@@ -7,9 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
-// Turn is an admission to two bulkheads, as by [Pair.Acquire], taken step by step
-// by a caller who waits by a clock of its own: a simulation. It is one waiter in
-// the queues, in order with those who call Acquire. The zero Turn asks nobody.
+// Turn is for the kit's own packages: an admission to two bulkheads, as by
+// [AcquireBoth], taken step by step by a caller who waits by a clock of its own, which is
+// a simulation. It is one waiter in the queues, in order with those who call Acquire. The
+// zero Turn asks nobody.
 type Turn struct {
 	bulkheads [2]*Bulkhead // the first to ask, then the second
 	stage     int          // of them, the one that is asked; those before are held
@@ -18,8 +19,8 @@ type Turn struct {
 	waiting   bool         // there was one
 }
 
-// NewTurn returns the turn of an attempt; a nil bulkhead limits nothing. All
-// callers must name two bulkheads in the same order.
+// NewTurn is for the kit's own packages: it returns the turn of an attempt. A nil
+// bulkhead limits nothing. All callers must name two bulkheads in the same order.
 func NewTurn(first, second *Bulkhead) Turn { return Turn{bulkheads: [2]*Bulkhead{first, second}} }
 
 // PollAt goes on as far as it gets without a wait. It reports true once all

@@ -63,11 +63,8 @@ type Backoff struct {
 }
 
 // NoWait returns a back-off that repeats at once. Only a Retry-After is still
-// waited for.
+// waited for. A Backoff is one if it equals this one.
 func NoWait() Backoff { return Backoff{none: true} }
-
-// IsNoWait reports whether b was made by [NoWait].
-func (b Backoff) IsNoWait() bool { return b.none }
 
 // Check returns nil, or an error that names every bad field.
 func (b Backoff) Check() error { return b.check().Err("retry") }

@@ -57,8 +57,8 @@ func TestR3_TheStandardBackoff(t *testing.T) {
 	require.Equal(t, 5*time.Second, b.Delay(40, 0, 1))
 	require.Equal(t, time.Hour, Backoff{Base: time.Hour}.Delay(1, 0, 1), "a Base beyond 5 s is its own Cap")
 	require.Zero(t, NoWait().Delay(3, 0, 1))
-	require.True(t, NoWait().IsNoWait())
-	require.False(t, b.IsNoWait())
+	require.True(t, NoWait() == NoWait())
+	require.False(t, b == NoWait())
 }
 
 func TestD029_WaitsStayWithinTheirBounds(t *testing.T) {

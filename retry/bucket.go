@@ -53,7 +53,8 @@ func (b Budget) fault() error {
 	return fs.Err("retry")
 }
 
-// NewBucketAt is NewBucket for a caller that has checked b and read the clock.
+// NewBucketAt is for the kit's own packages: NewBucket for a caller that has checked b and
+// read the clock.
 func NewBucketAt(b Budget, now mono.Instant) *Bucket {
 	if b.none {
 		return nil
@@ -120,8 +121,8 @@ func (k *Bucket) Update(b Budget) error {
 
 var errBounds = errors.New("retry: Budget: a bucket neither gets nor loses its bounds; make another")
 
-// UpdateAt is Update for a caller that has checked b and read the clock. It leaves a
-// bucket alone that is to get or lose its bounds.
+// UpdateAt is for the kit's own packages: Update for a caller that has checked b and
+// read the clock. It leaves a bucket alone that is to get or lose its bounds.
 func (k *Bucket) UpdateAt(b Budget, now mono.Instant) {
 	if k == nil || b.none {
 		return
@@ -139,21 +140,23 @@ func (k *Bucket) UpdateAt(b Budget, now mono.Instant) {
 // one. A nil bucket has always one.
 func (k *Bucket) Take() bool { return k.TakeAt(mono.Now()) }
 
-// Earn notes a success.
+// Earn notes a success: tell it of each attempt that succeeded. On a nil bucket it does
+// nothing.
 func (k *Bucket) Earn() { k.EarnAt(mono.Now()) }
 
-// Return gives back a token that was taken for an attempt that is not made.
+// Return gives back a token that was taken, by Take or [Policy.Next], for an attempt that
+// is not made.
 func (k *Bucket) Return() { k.ReturnAt(mono.Now()) }
 
-// EarnAt notes a success at the moment now. While the bucket is full it writes
-// nothing.
+// EarnAt is for the kit's own packages: Earn for a caller that has read the clock. While
+// the bucket is full it writes nothing.
 func (k *Bucket) EarnAt(now mono.Instant) {
 	if !k.FullAt(now) {
 		k.add(now, true)
 	}
 }
 
-// ReturnAt gives back a token that was taken for an attempt that is not made.
+// ReturnAt is for the kit's own packages: Return for a caller that has read the clock.
 func (k *Bucket) ReturnAt(now mono.Instant) {
 	if !k.FullAt(now) {
 		k.add(now, false)
@@ -178,7 +181,7 @@ func (k *Bucket) add(now mono.Instant, success bool) {
 	}
 }
 
-// TakeAt takes a token at the moment now and reports whether there was one.
+// TakeAt is for the kit's own packages: Take for a caller that has read the clock.
 func (k *Bucket) TakeAt(now mono.Instant) bool {
 	if k == nil {
 		return true
@@ -195,7 +198,7 @@ func (k *Bucket) TakeAt(now mono.Instant) bool {
 	}
 }
 
-// TokensAt returns how many tokens there are at the moment now.
+// TokensAt is for the kit's own packages: Tokens for a caller that has read the clock.
 func (k *Bucket) TokensAt(now mono.Instant) float64 {
 	if k == nil {
 		return math.Inf(1)
@@ -207,7 +210,8 @@ func (k *Bucket) TokensAt(now mono.Instant) float64 {
 // Tokens returns how many tokens there are now; +Inf for a nil bucket.
 func (k *Bucket) Tokens() float64 { return k.TokensAt(mono.Now()) }
 
-// Full reports whether the bucket is full now.
+// Full reports whether the bucket is full now, so that dropping it for a new one would
+// never allow more. A nil bucket is full.
 func (k *Bucket) Full() bool { return k.FullAt(mono.Now()) }
 
 // Budget returns the budget in force, with its defaults filled in.
@@ -219,8 +223,7 @@ func (k *Bucket) Budget() Budget {
 	return f.budget
 }
 
-// FullAt reports whether the bucket is full at the moment now, so that dropping
-// it for a new one would never allow more.
+// FullAt is for the kit's own packages: Full for a caller that has read the clock.
 func (k *Bucket) FullAt(now mono.Instant) bool {
 	if k == nil {
 		return true

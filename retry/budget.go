@@ -71,9 +71,6 @@ const (
 	maxFill = 1e8
 )
 
-// Check returns nil, or an error that names every bad field.
-func (b Budget) Check() error { return b.check().Err("retry") }
-
 func (b Budget) check() check.Faults {
 	var faults check.Faults
 	if b.none {

@@ -116,7 +116,7 @@ func TestR6_PropertyTokensAreConserved(t *testing.T) {
 			Cap:       rapid.Float64Range(1, 100).Draw(t, "Cap"),
 		}
 		b.Initial = rapid.Float64Range(0.1, 1).Draw(t, "Initial") * b.Cap
-		require.NoError(t, b.Check())
+		require.NoError(t, b.check().Err("retry"))
 		start := mono.Unpack(rapid.Int64Range(-1e18, 1e18).Draw(t, "start"))
 		now, bucket := start, NewBucketAt(b, start)
 		model := b.Initial

@@ -60,9 +60,6 @@ func (h Hedge) WithDefaults() Hedge {
 	return h
 }
 
-// Check returns nil, or an error that names every bad field.
-func (h Hedge) Check() error { return h.check().Err("retry") }
-
 func (h Hedge) check() check.Faults {
 	var faults check.Faults
 	if h.Delay < 0 {

@@ -81,7 +81,7 @@ type Decision struct {
 // is not made after all.
 func (p *Policy) Next(in Input) Decision { return p.NextAt(in, mono.Now()) }
 
-// NextAt is Next for a caller that has read the clock.
+// NextAt is for the kit's own packages: Next for a caller that has read the clock.
 func (p *Policy) NextAt(in Input, now mono.Instant) Decision {
 	if !Repeatable(in.Result, in.Safety, in.Keyed) || in.CallerDone || in.Probe || in.Nested || p.off {
 		return Decision{}

@@ -19,10 +19,10 @@ func TestBudgetFaultsAreNamed(t *testing.T) {
 		"retry: Cap = 2e+06: must not exceed 1e+08 x PerSecond = 1e+06":          {Cap: 2e6, PerSecond: 0.01},
 		"retry: Initial = 101: must be in (0, Cap = 100], or 0 for the default":  {Initial: 101},
 	} {
-		require.EqualError(t, b.Check(), want)
+		require.EqualError(t, b.check().Err("retry"), want)
 	}
-	require.NoError(t, Budget{}.Check())
-	require.NoError(t, NoBudget().Check())
+	require.NoError(t, Budget{}.check().Err("retry"))
+	require.NoError(t, NoBudget().check().Err("retry"))
 
 	err := Policy{MaxAttempts: Unlimited, Budget: NoBudget(), RetryAfterCap: -1, Backoff: Backoff{Base: -1}}.Check()
 	require.EqualError(t, err, "retry: bad configuration\n"+

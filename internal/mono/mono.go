@@ -1,6 +1,6 @@
 // Package mono carries one reading of the monotonic clock from layer to layer,
 // so that an attempt reads the clock at its start and at its end and nowhere
-// else. The ...At methods that take one are for holdfast's own packages: nobody
+// else. The ...At methods that take one are for the kit's own packages: nobody
 // else can name the type, take a reading, or write a constant of it.
 package mono
 

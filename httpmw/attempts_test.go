@@ -115,9 +115,8 @@ func TestD045_AHeaderForbidsTheRepeat(t *testing.T) {
 			require.Len(t, s.script.hits(), map[bool]int{true: 1, false: 3}[opts != nil])
 		})
 	}
-	k, err := holdfast.New(holdfast.Config{})
-	require.NoError(t, err)
-	_, err = httpmw.New(nil, k, httpmw.WithNoRetryHeader("a b"), httpmw.WithAttemptNumberHeader(""), httpmw.WithAttemptHook(nil))
+	k := newKit(t, holdfast.Policy{})
+	_, err := httpmw.New(nil, k, httpmw.WithNoRetryHeader("a b"), httpmw.WithAttemptNumberHeader(""), httpmw.WithAttemptHook(nil))
 	require.ErrorContains(t, err, `WithNoRetryHeader = "a b": is no header name`)
 	require.ErrorContains(t, err, `WithAttemptNumberHeader = "": is no header name`)
 	require.ErrorContains(t, err, "WithAttemptHook: must not be nil")
@@ -136,10 +135,8 @@ func TestD044_LayersDoNotMultiply(t *testing.T) {
 				s := start(t, proto, p, answers(status(503, "")))
 				inner := p
 				inner.Retry = &retry.Policy{MaxAttempts: 3, Backoff: p.Retry.Backoff, EvenNested: tc.even}
-				k, err := holdfast.New(holdfast.Config{Default: inner})
-				require.NoError(t, err)
-				outerKit, err := holdfast.New(holdfast.Config{Default: p})
-				require.NoError(t, err)
+				k := newKit(t, inner)
+				outerKit := newKit(t, p)
 				client := &http.Client{Transport: httpmw.NewTransport(httpmw.NewTransport(s.Transport, k), outerKit)}
 				resp, err := client.Get(s.URL)
 				require.NoError(t, err)

@@ -53,7 +53,7 @@ func (b *bomb) goOff() error {
 
 // failsWith is a base whose first answer is a 503 with that body, and whose others are
 // good.
-func failsWith(b io.ReadCloser) roundTripper {
+func failsWith(b io.ReadCloser) roundTrip {
 	n := 0
 	return func(r *http.Request) (*http.Response, error) {
 		if n++; n > 1 {
@@ -128,8 +128,7 @@ func TestB1_ABodyPanicsWhileItIsDrained(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := narrow()
 				p.Breaker, p.Retry = breaker.Off(), retry.Off()
-				k, err := holdfast.New(holdfast.Config{Default: p})
-				require.NoError(t, err)
+				k := newKit(t, p)
 				var told []any
 				tr, err := httpmw.Failover(failsWith(b), k, []httpmw.Upstream{{URL: "http://a.test"}, {URL: "http://b.test"}},
 					httpmw.WithPanicHandler(func(_ string, value any, _ []byte) { told = append(told, value) }))

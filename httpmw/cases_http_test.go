@@ -52,7 +52,7 @@ func outage(t *testing.T, s *setup) {
 func TestD004_AProbeAlwaysEnds(t *testing.T) {
 	down := slices.Repeat([]http.HandlerFunc{status(503, "")}, 5)
 	overEach(t, func(t *testing.T, proto memnet.Proto) {
-		k := kitOf(t, fragile())
+		k := newKit(t, fragile())
 		s := startKit(t, proto, k, answers(append(down, status(404, "no such item"), status(200, ""))...))
 		outage(t, s)
 		for _, want := range []int{404, 200, 200, 200} {
@@ -83,10 +83,9 @@ func TestD004_AProbeAlwaysEnds(t *testing.T) {
 // D016: who left is asked of the caller's context, not of the error.
 func TestD016_AnErrorOfTextOnlyIsTheCallersToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, err := holdfast.New(holdfast.Config{Default: quick()})
-		require.NoError(t, err)
+		k := newKit(t, quick())
 		hits := 0
-		client := &http.Client{Transport: httpmw.NewTransport(roundTripper(func(req *http.Request) (*http.Response, error) {
+		client := &http.Client{Transport: httpmw.NewTransport(roundTrip(func(req *http.Request) (*http.Response, error) {
 			hits++
 			<-req.Context().Done()
 			return nil, errors.New("canceled")
@@ -148,7 +147,7 @@ func TestD031_NoAttemptBeginsAfterTheEnd(t *testing.T) {
 		p.Retry = &retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: time.Millisecond, Factor: 1, Jitter: retry.NoJitter}}
 		s := start(t, proto, p, answers(silent))
 		sent := 0
-		transport, err := httpmw.New(counting(s.Transport, &sent), kitOf(t, p))
+		transport, err := httpmw.New(counting(s.Transport, &sent), newKit(t, p))
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
@@ -161,16 +160,9 @@ func TestD031_NoAttemptBeginsAfterTheEnd(t *testing.T) {
 	})
 }
 
-func kitOf(t *testing.T, p holdfast.Policy) *holdfast.Kit {
-	t.Helper()
-	k, err := holdfast.New(holdfast.Config{Default: p})
-	require.NoError(t, err)
-	return k
-}
-
 // counting counts the requests that reach a base transport.
 func counting(base http.RoundTripper, n *int) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return roundTrip(func(req *http.Request) (*http.Response, error) {
 		*n++
 		return base.RoundTrip(req)
 	})
@@ -322,7 +314,7 @@ func TestD069_AStreamThatIsSentAwayComesWholeIfItMayBeRepeated(t *testing.T) {
 	for method, hits := range map[string]int{http.MethodPut: 2, http.MethodPost: 1} {
 		synctest.Test(t, func(t *testing.T) {
 			s, transport := playFrames(t, memframes.Step{Answer: memframes.GoAway(http2.ErrCodeNo), Late: true}, okLate)
-			client := &http.Client{Transport: httpmw.NewTransport(transport, kitOf(t, quick()))}
+			client := &http.Client{Transport: httpmw.NewTransport(transport, newKit(t, quick()))}
 			req := newRequest(t, method, "http://"+memnet.Host+"/", io.MultiReader(strings.NewReader("whole")))
 			resp, err := client.Do(req)
 			require.Len(t, s.Bodies(), hits)

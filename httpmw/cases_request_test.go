@@ -125,7 +125,7 @@ func TestD071_NoSecretIsInAnError(t *testing.T) {
 		})
 	}
 	t.Run("the request is refused", func(t *testing.T) {
-		k := kitOf(t, quick())
+		k := newKit(t, quick())
 		for _, change := range []func(*http.Request){
 			func(r *http.Request) { r.URL.Scheme = "" },
 			func(r *http.Request) { r.URL.Scheme = "foo" },

@@ -48,8 +48,7 @@ func (s *seen) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func aimed(t *testing.T, base *seen, upstreams []httpmw.Upstream, opts ...httpmw.Option) *http.Client {
 	t.Helper()
-	k, err := holdfast.New(holdfast.Config{Default: quick()})
-	require.NoError(t, err)
+	k := newKit(t, quick())
 	transport, err := httpmw.Failover(base, k, upstreams, opts...)
 	require.NoError(t, err)
 	return &http.Client{Transport: transport}
@@ -250,8 +249,7 @@ func TestPrepareMayChangeTheBody(t *testing.T) {
 }
 
 func TestBadUpstreamsAreRefused(t *testing.T) {
-	k, err := holdfast.New(holdfast.Config{})
-	require.NoError(t, err)
+	k := newKit(t, holdfast.Policy{})
 	for text, ups := range map[string][]httpmw.Upstream{
 		"Upstreams: there is none":                        nil,
 		"Upstreams[0].URL: is missing":                    {{}},
@@ -272,7 +270,7 @@ func TestBadUpstreamsAreRefused(t *testing.T) {
 		require.NotContains(t, err.Error(), "pw")
 	}
 	good := []httpmw.Upstream{{URL: "http://a"}}
-	_, err = httpmw.Failover(nil, k, good, httpmw.WithFront("llm"))
+	_, err := httpmw.Failover(nil, k, good, httpmw.WithFront("llm"))
 	require.ErrorContains(t, err, "WithFront: must have a scheme")
 	_, err = httpmw.Failover(nil, k, good, httpmw.WithCredentialHeaders("a b"))
 	require.ErrorContains(t, err, "WithCredentialHeaders")

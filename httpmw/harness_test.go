@@ -81,6 +81,18 @@ func quick() holdfast.Policy {
 	}
 }
 
+func newKit(t *testing.T, p holdfast.Policy) *holdfast.Kit {
+	t.Helper()
+	k, err := holdfast.New(holdfast.Config{Default: p})
+	require.NoError(t, err)
+	return k
+}
+
+// roundTrip is a transport that is one function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
 // setup is a client of a scripted server through the kit.
 type setup struct {
 	*memnet.Server

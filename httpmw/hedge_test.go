@@ -121,8 +121,7 @@ func TestD081_TheWinnersBodyLives(t *testing.T) {
 				}
 				later(d, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(want) })(w, r)
 			})}
-			k, err := holdfast.New(holdfast.Config{Default: p})
-			require.NoError(t, err)
+			k := newKit(t, p)
 			server := memnet.Start(t, proto, g)
 			client := &http.Client{Transport: httpmw.NewTransport(server.Transport, k)}
 			for range 30 {
@@ -207,8 +206,7 @@ func TestR10_EachAttemptSendsItsOwnBody(t *testing.T) {
 func TestD053_NothingReadsABodyAfterTheCall(t *testing.T) {
 	overEach(t, func(t *testing.T, proto memnet.Proto) {
 		var hits atomic.Int32
-		k, err := holdfast.New(holdfast.Config{Default: hedging()})
-		require.NoError(t, err)
+		k := newKit(t, hedging())
 		server := memnet.Start(t, proto, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if hits.Add(1) == 1 {
 				time.Sleep(100 * ms) // and leaves the body unread
@@ -411,17 +409,6 @@ func TestB1_APanicBesideAHedge(t *testing.T) {
 			})
 		}
 	}
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-func newKit(t *testing.T, p holdfast.Policy) *holdfast.Kit {
-	t.Helper()
-	k, err := holdfast.New(holdfast.Config{Default: p})
-	require.NoError(t, err)
-	return k
 }
 
 // FirstMessage holds in a race too: an answer counts with its first byte.

@@ -71,9 +71,8 @@ func TestD039_RetryAfterIsHeededWhereItMeansSo(t *testing.T) {
 			})
 		})
 	}
-	k, err := holdfast.New(holdfast.Config{})
-	require.NoError(t, err)
-	_, err = httpmw.New(nil, k, httpmw.WithRetryAfterOn(200), httpmw.WithFirstMessage(nil), httpmw.WithBodyTooLongHook(nil), httpmw.WithPanicHandler(nil))
+	k := newKit(t, holdfast.Policy{})
+	_, err := httpmw.New(nil, k, httpmw.WithRetryAfterOn(200), httpmw.WithFirstMessage(nil), httpmw.WithBodyTooLongHook(nil), httpmw.WithPanicHandler(nil))
 	require.ErrorContains(t, err, "WithRetryAfterOn = 200: is no status of a failure")
 	require.ErrorContains(t, err, "WithFirstMessage: must not be nil")
 	require.ErrorContains(t, err, "WithBodyTooLongHook: must not be nil")
@@ -83,9 +82,8 @@ func TestD039_RetryAfterIsHeededWhereItMeansSo(t *testing.T) {
 // C1: every bad option is named, as in grpcmw, the zero one and one for another
 // constructor too.
 func TestC1_EveryBadOptionIsNamed(t *testing.T) {
-	k, err := holdfast.New(holdfast.Config{})
-	require.NoError(t, err)
-	_, err = httpmw.New(nil, k, httpmw.Option{}, httpmw.WithFront("http://front"), httpmw.WithCacheScope(""))
+	k := newKit(t, holdfast.Policy{})
+	_, err := httpmw.New(nil, k, httpmw.Option{}, httpmw.WithFront("http://front"), httpmw.WithCacheScope(""))
 	require.ErrorContains(t, err, "Option[0]: is the zero Option")
 	require.ErrorContains(t, err, "WithFront: is for Failover")
 	require.ErrorContains(t, err, "WithCacheScope: must not be empty")

@@ -63,8 +63,7 @@ func TestD069_ARequestThatIsSentAwayComesWhole(t *testing.T) {
 				}
 				bare := play(t, func(base http.RoundTripper) http.RoundTripper { return base })
 				require.Equal(t, []string{big}, bare)
-				k, err := holdfast.New(holdfast.Config{})
-				require.NoError(t, err)
+				k := newKit(t, holdfast.Policy{})
 				require.Equal(t, bare, play(t, func(base http.RoundTripper) http.RoundTripper { return httpmw.NewTransport(base, k) }))
 			})
 		}
@@ -78,10 +77,9 @@ func TestH6_TheAttemptLimitEndsWhatNetHTTPRepeats(t *testing.T) {
 		_, transport := playFrames(t, memframes.Step{Answer: memframes.Reset(http2.ErrCodeRefusedStream)})
 		p := quick()
 		p.Retry.MaxAttempts = 1
-		k, err := holdfast.New(holdfast.Config{Default: p})
-		require.NoError(t, err)
+		k := newKit(t, p)
 		began := time.Now()
-		_, err = httpmw.NewTransport(transport, k).RoundTrip(newRequest(t, http.MethodGet, "http://"+memnet.Host+"/", nil))
+		_, err := httpmw.NewTransport(transport, k).RoundTrip(newRequest(t, http.MethodGet, "http://"+memnet.Host+"/", nil))
 		require.Error(t, err)
 		require.Equal(t, 100*time.Millisecond, time.Since(began))
 	})

@@ -16,7 +16,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/internal/memnet"
@@ -121,8 +120,7 @@ func TestADownloadThatResumes(t *testing.T) {
 			overEach(t, func(t *testing.T, proto memnet.Proto) {
 				p := quick()
 				p.Breaker = breaker.Off()
-				k, err := holdfast.New(holdfast.Config{Default: p})
-				require.NoError(t, err)
+				k := newKit(t, p)
 				m := &mirror{file: file, piece: c.piece, down: c.down}
 				server := memnet.Start(t, proto, m)
 				var got bytes.Buffer
@@ -150,8 +148,7 @@ func TestADownloadThatResumes(t *testing.T) {
 // began with a good status; after the cooldown the download can go on.
 func TestH3_ADownloadThatBreaksOpensTheBreaker(t *testing.T) {
 	overEach(t, func(t *testing.T, proto memnet.Proto) {
-		k, err := holdfast.New(holdfast.Config{Default: quick()})
-		require.NoError(t, err)
+		k := newKit(t, quick())
 		server := memnet.Start(t, proto, &mirror{file: randomFile(300_000), piece: 10_000})
 		requests, err := download(t.Context(), &http.Client{Transport: httpmw.NewTransport(server.Transport, k)}, server.URL, io.Discard)
 		require.ErrorIs(t, err, breaker.ErrOpen)
@@ -164,8 +161,7 @@ func TestH3_ADownloadThatBreaksOpensTheBreaker(t *testing.T) {
 func TestADownloadOverRealSockets(t *testing.T) {
 	p := quick()
 	p.Breaker = breaker.Off()
-	k, err := holdfast.New(holdfast.Config{Default: p})
-	require.NoError(t, err)
+	k := newKit(t, p)
 	file := randomFile(1 << 20)
 	server := httptest.NewServer(&mirror{file: file, piece: 200_000, down: 2})
 	t.Cleanup(server.Close)

@@ -48,8 +48,7 @@ type proxied struct {
 func startProxied(t *testing.T, front, back memnet.Proto, p holdfast.Policy, h http.Handler) *proxied {
 	t.Helper()
 	quiet := func(s *http.Server, _ *http.Transport) { s.ErrorLog = log.New(io.Discard, "", 0) }
-	k, err := holdfast.New(holdfast.Config{Default: p})
-	require.NoError(t, err)
+	k := newKit(t, p)
 	b := memnet.Start(t, back, h, quiet)
 	f := memnet.Start(t, front, reverseProxy(t, b.URL, httpmw.NewTransport(b.Transport, k)), quiet)
 	return &proxied{b, f, f.Client()}
@@ -225,8 +224,7 @@ func TestAReverseProxyPassesUpgradesOn(t *testing.T) {
 
 // The same over real sockets.
 func TestAReverseProxyOverRealSockets(t *testing.T) {
-	k, err := holdfast.New(holdfast.Config{Default: quick()})
-	require.NoError(t, err)
+	k := newKit(t, quick())
 	s := answers(status(503, "down"), func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for i := range 3 {

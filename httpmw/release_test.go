@@ -27,10 +27,9 @@ import (
 )
 
 // over returns a transport over a base that the test plays itself.
-func over(t *testing.T, base roundTripper, p holdfast.Policy, opts ...httpmw.Option) *httpmw.Transport {
+func over(t *testing.T, base roundTrip, p holdfast.Policy, opts ...httpmw.Option) *httpmw.Transport {
 	t.Helper()
-	k, err := holdfast.New(holdfast.Config{Default: p})
-	require.NoError(t, err)
+	k := newKit(t, p)
 	tr, err := httpmw.New(base, k, opts...)
 	require.NoError(t, err)
 	return tr
@@ -264,8 +263,7 @@ func TestH2_ABodyReadOnAfterTheAnswerIsNotRepeated(t *testing.T) {
 			_ = control.Flush()
 			_, _ = io.Copy(io.Discard, r.Body)
 		}))
-		k, err := holdfast.New(holdfast.Config{Default: p})
-		require.NoError(t, err)
+		k := newKit(t, p)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL, body)
 		require.NoError(t, err)
 		resp, err := httpmw.NewTransport(s.Transport, k).RoundTrip(req)

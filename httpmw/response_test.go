@@ -373,8 +373,7 @@ func TestT4_AnAttemptWithoutAFirstByteIsRepeated(t *testing.T) {
 // there.
 func TestB1_AnAbandonedBodyIsCollected(t *testing.T) {
 	p := narrow()
-	k, err := holdfast.New(holdfast.Config{Default: p})
-	require.NoError(t, err)
+	k := newKit(t, p)
 	s := memnet.Start(t, memnet.HTTP1, answers(dripping(100, time.Millisecond, "piece")))
 	client := &http.Client{Transport: httpmw.NewTransport(s.Transport, k)}
 	abandon := func() {
@@ -427,7 +426,7 @@ func TestB1_AnAbandonedCycleIsCollected(t *testing.T) {
 // permit behind.
 func TestB1_PanicsInTheBaseAndTheClassifier(t *testing.T) {
 	for name, parts := range map[string]struct {
-		base       roundTripper
+		base       roundTrip
 		classifier func(*http.Response, error, call.Result) call.Result
 	}{
 		"base": {func(*http.Request) (*http.Response, error) { panic("boom") }, nil},
@@ -442,8 +441,7 @@ func TestB1_PanicsInTheBaseAndTheClassifier(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := narrow()
 				p.Retry = retry.Off()
-				k, err := holdfast.New(holdfast.Config{Default: p})
-				require.NoError(t, err)
+				k := newKit(t, p)
 				var opts []httpmw.Option
 				if parts.classifier != nil {
 					opts = append(opts, httpmw.WithClassifier(parts.classifier))

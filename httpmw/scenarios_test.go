@@ -262,8 +262,7 @@ func TestScenariosOverEachWire(t *testing.T) {
 					roomy.Attempt *= 10
 					p.Timeout = &roomy
 				}
-				k, err := holdfast.New(holdfast.Config{Default: p})
-				require.NoError(t, err)
+				k := newKit(t, p)
 				client := server.Client()
 				client.Transport = httpmw.NewTransport(client.Transport, k)
 				sc.play(t, &wire{server.URL, client, s})

@@ -77,8 +77,7 @@ func TestD069_ARefusedStreamIsRepeatedWhateverItsMethod(t *testing.T) {
 				p := quick()
 				p.Timeout = timeout.Off()
 				p.Retry = &retry.Policy{MaxAttempts: 3}
-				k, err := holdfast.New(holdfast.Config{Default: p})
-				require.NoError(t, err)
+				k := newKit(t, p)
 				resp, err := httpmw.NewTransport(transport, k).RoundTrip(newRequest(t, method, "http://"+memnet.Host+"/", strings.NewReader("x")))
 				require.NoError(t, err)
 				require.NoError(t, resp.Body.Close())

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpmw"
 	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/retry"
@@ -73,8 +72,7 @@ func TestH4_CredentialsInAnotherSpellingStayWithTheFront(t *testing.T) {
 func TestR9_TheCallersKeyWinsInAnotherSpelling(t *testing.T) {
 	p := quick()
 	p.Retry = &retry.Policy{MaxAttempts: 2, Backoff: retry.NoWait(), IdempotencyKey: true}
-	k, err := holdfast.New(holdfast.Config{Default: p})
-	require.NoError(t, err)
+	k := newKit(t, p)
 	base := &seen{last: "none"}
 	req, err := http.NewRequest(http.MethodPost, "http://a.test/x", strings.NewReader("x"))
 	require.NoError(t, err)

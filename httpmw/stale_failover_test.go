@@ -35,8 +35,7 @@ func TestCopiesOfSeveralUpstreams(t *testing.T) {
 		p := quick()
 		p.Retry = retry.Off()
 		p.Fallback = &fallback.Policy{Stale: &fallback.Stale{Store: newStore(t), Identity: fallback.SharedByAll}}
-		kit, err := holdfast.New(holdfast.Config{Default: p})
-		require.NoError(t, err)
+		kit := newKit(t, p)
 		rt, err := httpmw.Failover(base, kit, []httpmw.Upstream{{URL: "http://a.test"}, {URL: "http://b.test"}}, httpmw.WithFront("http://front.test"))
 		require.NoError(t, err)
 		send := func(method string) (int, http.Header) {
@@ -83,8 +82,7 @@ func TestC2_AWriteRemovesCopiesOfATableThatCameDuringIt(t *testing.T) {
 		})
 		p := quick()
 		p.Retry, p.Breaker = retry.Off(), breaker.Off()
-		kit, err := holdfast.New(holdfast.Config{Default: p})
-		require.NoError(t, err)
+		kit := newKit(t, p)
 		rt, err := httpmw.Failover(base, kit, []httpmw.Upstream{{URL: "http://a.test"}, {URL: "http://b.test"}}, httpmw.WithFront("http://front.test"))
 		require.NoError(t, err)
 		send := func(method string) int {

@@ -246,9 +246,8 @@ func TestH1_TheCallersRequestIsNotChanged(t *testing.T) {
 
 // H1: bad requests get a clear error, and their body is closed.
 func TestH1_BadRequestsAreRefused(t *testing.T) {
-	k, err := holdfast.New(holdfast.Config{})
-	require.NoError(t, err)
-	base := roundTripper(func(*http.Request) (*http.Response, error) { panic("the base is not asked") })
+	k := newKit(t, holdfast.Policy{})
+	base := roundTrip(func(*http.Request) (*http.Response, error) { panic("the base is not asked") })
 	tr := httpmw.NewTransport(base, k)
 
 	good := func() *http.Request {
@@ -282,7 +281,7 @@ func TestH1_BadRequestsAreRefused(t *testing.T) {
 			require.Equal(t, 1, body.closed())
 		})
 	}
-	_, err = tr.RoundTrip(nil)
+	_, err := tr.RoundTrip(nil)
 	require.EqualError(t, err, "httpmw: the request is nil")
 }
 
@@ -301,10 +300,6 @@ func done(ctx context.Context) context.Context {
 	return ctx
 }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // H1: a nil header map is fine (D070).
 func TestH1_ANilHeaderIsFine(t *testing.T) {
 	overEach(t, func(t *testing.T, proto memnet.Proto) {
@@ -322,8 +317,7 @@ func TestH1_ANilHeaderIsFine(t *testing.T) {
 func TestH1_ConstructorsRefuseBadInput(t *testing.T) {
 	_, err := httpmw.New(nil, nil)
 	require.ErrorContains(t, err, "the kit is nil")
-	k, err := holdfast.New(holdfast.Config{})
-	require.NoError(t, err)
+	k := newKit(t, holdfast.Policy{})
 	_, err = httpmw.New(nil, k, httpmw.WithBufferLimit(-1), httpmw.Option{}, httpmw.WithClassifier(nil))
 	require.ErrorContains(t, err, "WithBufferLimit = -1: must not be negative")
 	require.ErrorContains(t, err, "WithClassifier: must not be nil")
@@ -333,9 +327,8 @@ func TestH1_ConstructorsRefuseBadInput(t *testing.T) {
 
 // H1: a base that breaks the contract does not break ours.
 func TestH1_ABaseThatReturnsNothing(t *testing.T) {
-	k, err := holdfast.New(holdfast.Config{})
-	require.NoError(t, err)
-	tr := httpmw.NewTransport(roundTripper(func(*http.Request) (*http.Response, error) { return nil, nil }), k)
+	k := newKit(t, holdfast.Policy{})
+	tr := httpmw.NewTransport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, nil }), k)
 	req, err := http.NewRequest(http.MethodPost, "http://api.test/", nil)
 	require.NoError(t, err)
 	_, err = tr.RoundTrip(req)
@@ -400,11 +393,10 @@ func TestD048_PermanentFaultsAreTriedOnce(t *testing.T) {
 		}
 		require.Equal(t, 10, s.Wire.Dials())
 	})
-	k, err := holdfast.New(holdfast.Config{Default: quick()})
-	require.NoError(t, err)
+	k := newKit(t, quick())
 	client := &http.Client{Transport: httpmw.NewTransport(&http.Transport{}, k)}
 	for range 10 {
-		_, err = client.Get("foo://api.test/")
+		_, err := client.Get("foo://api.test/")
 		require.ErrorContains(t, err, "unsupported protocol scheme")
 	}
 }

@@ -18,8 +18,7 @@ func TestC2_ATransportFindsAnUpdateAtOnce(t *testing.T) {
 	overEach(t, func(t *testing.T, proto memnet.Proto) {
 		p := quick()
 		p.Retry = retry.Off()
-		k, err := holdfast.New(holdfast.Config{Default: p})
-		require.NoError(t, err)
+		k := newKit(t, p)
 		s := startKit(t, proto, k, answers(status(503, "")))
 		hits := func() int {
 			before := len(s.script.hits())
@@ -42,9 +41,8 @@ func TestC2_ATransportFindsAnUpdateAtOnce(t *testing.T) {
 // C1: the name check of an adapter in use holds for updates; the table that was
 // in force stays.
 func TestC1_AnUpdateChecksPatterns(t *testing.T) {
-	k, err := holdfast.New(holdfast.Config{})
-	require.NoError(t, err)
-	_, err = httpmw.New(nil, k)
+	k := newKit(t, holdfast.Policy{})
+	_, err := httpmw.New(nil, k)
 	require.NoError(t, err)
 	bad := holdfast.Config{Methods: map[string]holdfast.Policy{"get /x": {}, "GET": {}, "/ok": {Retry: retry.Off()}}}
 	err = k.Update(bad)

@@ -89,8 +89,7 @@ func TestH3_AsManyConnectionsAsWorkers(t *testing.T) {
 	overEach(t, func(t *testing.T, proto memnet.Proto) {
 		server := memnet.Start(t, proto, serve())
 		server.Transport.MaxIdleConnsPerHost, server.Transport.MaxConnsPerHost = workers, workers
-		k, err := holdfast.New(holdfast.Config{Default: untiring()})
-		require.NoError(t, err)
+		k := newKit(t, untiring())
 		client := &http.Client{Transport: httpmw.NewTransport(server.Transport, k)}
 		work(t, client, server.URL, workers, calls)
 		most := workers
@@ -117,8 +116,7 @@ func TestH3_AsManyConnectionsAsWorkers(t *testing.T) {
 			}
 		}
 		server.Start()
-		k, err := holdfast.New(holdfast.Config{Default: untiring()})
-		require.NoError(t, err)
+		k := newKit(t, untiring())
 		client := &http.Client{Transport: httpmw.NewTransport(&http.Transport{MaxIdleConnsPerHost: workers, MaxConnsPerHost: workers}, k)}
 		work(t, client, server.URL, workers, calls)
 		// A thousand failed answers were read on; the time for that is real here, and a busy

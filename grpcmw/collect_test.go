@@ -36,6 +36,7 @@ func TestB1_ADroppedStreamIsCollected(t *testing.T) {
 		runtime.KeepAlive(next)
 		return err == nil
 	})
+	require.Eventually(t, func() bool { return len(ends) == 1 }, 10*time.Second, time.Millisecond)
 	require.Error(t, <-ends)
 	require.Eventually(t, func() bool { return s.runningCount() == 1 }, 10*time.Second, time.Millisecond)
 }

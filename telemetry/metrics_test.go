@@ -333,8 +333,13 @@ func TestO1_TheOtherLayersAreMeasured(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		got = collect()
-		require.EqualValues(t, 1, got["holdfast.bulkhead.wait.duration{kit=shop,method=insert,result=ok}"])
-		require.EqualValues(t, 3, got["holdfast.attempt.duration{kit=shop,method=insert,result=ok}"])
+		inserted := func(histogram string) []float64 {
+			at := "{kit=shop,method=insert,result=ok}"
+			return []float64{got[histogram+at], got[histogram+" sum"+at]}
+		}
+		require.Equal(t, []float64{1, 0.02}, inserted("holdfast.bulkhead.wait.duration"), "how many, and seconds")
+		require.Equal(t, []float64{3, 0.04}, inserted("holdfast.attempt.duration"))
+		require.Equal(t, []float64{3, 0.06}, inserted("holdfast.call.duration"))
 
 		require.NoError(t, do(ctx, k, read, errDown))
 		got = collect()

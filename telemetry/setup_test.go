@@ -71,7 +71,7 @@ func meter(t testing.TB, m telemetry.Metrics, kits ...*holdfast.Kit) (stop func(
 
 // points are what a collection has brought: values by name and attributes, such as
 // "holdfast.calls{kit=shop,method=select,result=ok}". Of a histogram it is the
-// count.
+// count, and under its name with " sum" the sum.
 type points map[string]float64
 
 func collect(t testing.TB, reader metric.Reader) points {
@@ -95,6 +95,7 @@ func collect(t testing.TB, reader metric.Reader) points {
 			case metricdata.Histogram[float64]:
 				for _, d := range data.DataPoints {
 					put(m.Name, d.Attributes, float64(d.Count))
+					put(m.Name+" sum", d.Attributes, d.Sum)
 				}
 			default:
 				t.Fatalf("%s is a %T", m.Name, m.Data)

@@ -69,7 +69,7 @@ func newCache(t *testing.T) *memory.Store {
 	return cache
 }
 
-// TestO1: the age of stale answers.
+// TestO1: the age of stale answers, in seconds.
 func TestO1_TheAgeOfStaleAnswersIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := quick()
@@ -94,6 +94,7 @@ func TestO1_TheAgeOfStaleAnswersIsMeasured(t *testing.T) {
 		get()
 		got := collect()
 		require.EqualValues(t, 1, got["holdfast.fallback.age{kit=shop,method=GET,result=stale}"], got.of("holdfast.fallback"))
+		require.EqualValues(t, 60, got["holdfast.fallback.age sum{kit=shop,method=GET,result=stale}"])
 		require.EqualValues(t, 1, got["holdfast.fallback.served{kit=shop,method=GET}"])
 	})
 }

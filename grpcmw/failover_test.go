@@ -446,15 +446,15 @@ func TestBadUpstreamsAreRefused(t *testing.T) {
 	k := newKit(t, policy())
 	var none *grpc.ClientConn
 	for text, ups := range map[string][]grpcmw.Upstream{
-		"Upstreams: there is none":                     nil,
-		"Upstreams[0].Conn: is missing":                {{Name: "a"}},
-		"Upstreams[1].Conn: is missing":                {{Conn: cc}, {Conn: none}},
-		"Upstreams[0].Conn: is set beside":             {{Conn: cc, Instances: []grpc.ClientConnInterface{cc}}},
-		"Upstreams[0].Instances[1]: is nil":            {{Instances: []grpc.ClientConnInterface{cc, nil}}},
-		"Upstreams[0].Instances[0]: is nil":            {{Instances: []grpc.ClientConnInterface{none}}},
-		"Upstreams[0].Name: is missing":                {{Conn: struct{ grpc.ClientConnInterface }{}}},
-		"Upstreams[0].Outlier.Time = -1s":              {{Conn: cc, Outlier: outlier.Config{Time: -time.Second}}},
-		"Upstreams[1] = passthrough:///x: is the same": {{Conn: cc}, {Conn: cc}},
+		"Upstreams: there is none":                                        nil,
+		"Upstreams[0].Conn: is missing":                                   {{Name: "a"}},
+		"Upstreams[1].Conn: is missing":                                   {{Conn: cc}, {Conn: none}},
+		"Upstreams[0].Conn: is set beside":                                {{Conn: cc, Instances: []grpc.ClientConnInterface{cc}}},
+		"Upstreams[0].Instances[1]: is nil":                               {{Instances: []grpc.ClientConnInterface{cc, nil}}},
+		"Upstreams[0].Instances[0]: is nil":                               {{Instances: []grpc.ClientConnInterface{none}}},
+		"Upstreams[0].Name: is missing, and the connection has no target": {{Conn: struct{ grpc.ClientConnInterface }{}}},
+		"Upstreams[0].Outlier.Time = -1s":                                 {{Conn: cc, Outlier: outlier.Config{Time: -time.Second}}},
+		"Upstreams[1] = passthrough:///x: is the same":                    {{Conn: cc}, {Conn: cc}},
 	} {
 		_, err := grpcmw.Failover(k, ups)
 		require.ErrorContains(t, err, text)

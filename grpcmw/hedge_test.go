@@ -94,6 +94,32 @@ func TestD082_TheFirstAcceptableAnswerWins(t *testing.T) {
 	}
 }
 
+// R10: what an earlier race was told is gone when the call ends in a later one that was
+// told nothing; a repeat that is refused leaves it, for that end is the call's.
+func TestR10_TheTargetsAreOfTheLastRace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		failures int // that open the breaker
+		tags     []string
+	}{"cut short": {5, nil}, "refused": {1, []string{"1"}}} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				s := play(t, tagged("1", fail(codes.Unavailable)), silent)
+				cc := s.connect(t, newKit(t, with(func(p *holdfast.Policy) {
+					hedgedRead(p)
+					p.Breaker.Consecutive = tc.failures
+				})))
+				ctx, cancel := context.WithTimeout(t.Context(), 40*ms)
+				defer cancel()
+				var header, trailer metadata.MD
+				_, err := invoke(ctx, cc, grpc.Header(&header), grpc.Trailer(&trailer))
+				require.Error(t, err)
+				require.Equal(t, tc.tags, header.Get("tag"))
+				require.Equal(t, tc.tags, trailer.Get("tag"))
+			})
+		})
+	}
+}
+
 // D081: a reply of 512 KiB comes whole from whichever attempt has won: the first, the
 // hedge, or either where both answer in the same moment.
 func TestD081_LargeRepliesComeWhole(t *testing.T) {

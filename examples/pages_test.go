@@ -132,15 +132,39 @@ func TestTheReadmeNamesTheTwoCommands(t *testing.T) {
 
 func TestTheLinksOfThePagesLeadSomewhere(t *testing.T) {
 	code := regexp.MustCompile("(?ms)^```.*?^```$")
+	link := regexp.MustCompile(`\]\(([^)#]*)(?:#([^)]*))?\)`)
+	links, anchored := 0, 0
 	for name, page := range pages(t) {
 		page = code.ReplaceAllString(page, "") // an index and a call look like a link
-		for _, m := range regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`).FindAllStringSubmatch(page, -1) {
-			if !strings.Contains(m[1], "://") {
-				_, err := os.Stat(filepath.Join("..", filepath.Dir(name), m[1]))
-				require.NoError(t, err, name)
+		for _, m := range link.FindAllStringSubmatch(page, -1) {
+			to := name
+			switch {
+			case strings.Contains(m[1], "://"):
+				continue
+			case m[1] != "":
+				to = filepath.Join(filepath.Dir(name), m[1])
+			}
+			links++
+			_, err := os.Stat(filepath.Join("..", to))
+			require.NoError(t, err, name)
+			if m[2] != "" {
+				anchored++
+				require.Contains(t, anchors(code.ReplaceAllString(read(t, to), "")), m[2], "%s: of %s", name, to)
 			}
 		}
 	}
+	require.Greater(t, links, 50)
+	require.Greater(t, anchored, 5)
+}
+
+// anchors returns what links to a page's headings name them.
+func anchors(page string) []string {
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\pL\pN _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
 }
 
 // table returns the rows of a page's table that begins with a heading.

@@ -74,19 +74,27 @@ func FuzzScenario(f *testing.F) {
 		f.Add(text)
 	}
 	for _, text := range []string{
-		"", "a: &a [*a]", "fault: 7", "method: GET /\nrate: 1\nfault: {kind: none}", "rate: 1e999\nthreads: -1\nlength: 1h1h",
-		"method: GET /\nrate: 5\nthreads: 3\nlength: 20s\nfault: {kind: slow, from: 9s, to: 3s, latency: 1s}", "method: [x]\nmethod: y",
+		"", "a: &a [*a]", "fault: 7", "method: GET /\nrate: 1\nfault: {kind: none}", "rate: 1e999\nthreads: -1\nlasts: 1h1h",
+		"method: GET /\nrate: 5\nthreads: 3\nlasts: 20s\nfault: {kind: slow, from: 9s, to: 3s, latency: 1s}", "method: [x]\nmethod: y",
 	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, faults := parseScenario(text)
-		if faults == nil {
-			require.NotEmpty(t, s.Method)
-			require.Positive(t, s.Rate)
-			require.Greater(t, s.Fault.To, s.Fault.From)
-			require.NotNil(t, s.dependency(func() float64 { return 0 }))
+		if err := faults.Err("s.yaml"); err != nil {
+			require.True(t, strings.HasPrefix(err.Error(), "s.yaml: "), err.Error())
+			return
 		}
+		require.NotEmpty(t, s.Method)
+		require.Contains(t, kinds, s.Fault.Kind)
+		require.Positive(t, min(s.Rate, s.OtherRate))
+		require.Positive(t, s.Threads)
+		require.Positive(t, min(s.Latency, s.OtherTakes))
+		require.GreaterOrEqual(t, s.Fault.From, time.Duration(0))
+		require.Greater(t, s.Fault.To, s.Fault.From)
+		require.GreaterOrEqual(t, s.Lasts, s.Fault.To)
+		require.LessOrEqual(t, s.Lasts.Seconds()*(s.Rate+s.OtherRate), 200000.0)
+		require.NotNil(t, s.dependency(func() float64 { return 0 }))
 	})
 }
 

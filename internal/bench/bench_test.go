@@ -29,16 +29,19 @@ func TestRowsAreSound(t *testing.T) {
 
 func TestABadRowIsRefused(t *testing.T) {
 	one := contender{name: "a", role: kit, setup: func() work { return nil }}
-	for _, r := range []row{
-		{name: "twice", contenders: []contender{one, one}},
-		{name: "does nothing", contenders: []contender{{name: "a", role: kit}}},
-		{name: "no kit", contenders: []contender{one.as(peer)}},
-		{name: "no bare", goal: goal{times: 1}, contenders: []contender{one}},
-		{name: "no yardstick", goal: goal{plus: 1, pace: 1}, contenders: []contender{one}},
-		{name: "nanoseconds", goal: goal{plus: 1}, contenders: []contender{one}},
+	for why, r := range map[string]row{
+		`"a" is there twice`:         {contenders: []contender{one, one}},
+		"does nothing":               {contenders: []contender{{name: "a", role: kit}}},
+		"no kit":                     {contenders: []contender{one.as(peer)}},
+		"a bad name":                 {name: "two\nlines", contenders: []contender{one}},
+		"a bare call that is not":    {goal: goal{times: 1}, contenders: []contender{one}},
+		"a yardstick that is not":    {goal: goal{plus: 1, pace: 1}, contenders: []contender{one}},
+		"a goal in bare nanoseconds": {goal: goal{plus: 1}, contenders: []contender{one}},
 	} {
-		require.Error(t, r.check(), r.name)
+		require.ErrorContains(t, r.check(), why)
 	}
+	good := row{name: "good", goal: goal{times: 1, plus: 1}, memory: true, contenders: []contender{one, {name: "b", role: bare, setup: one.setup}}}
+	require.NoError(t, good.check())
 }
 
 // Every contender of every row runs in its process and gives figures.
@@ -166,6 +169,11 @@ func TestEveryMissHasItsReason(t *testing.T) {
 	for name := range whys {
 		require.Contains(t, named, name)
 		require.True(t, named[name].goal.set(), name)
+	}
+	for _, recorded := range []map[string]float64{missed, present} {
+		for name := range recorded {
+			require.Contains(t, named, name)
+		}
 	}
 }
 

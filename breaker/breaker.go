@@ -47,7 +47,8 @@ func at(now mono.Instant) mono.Instant {
 }
 
 // New returns a closed breaker, named for what it protects. It returns an error
-// that names every fault of c.
+// that names every fault of c; that c is from [Off] is one, for there is no breaker to
+// make then.
 func New(name string, c Config) (*Breaker, error) {
 	return NewAt(name, c, mono.Now(), rand.Float64)
 }

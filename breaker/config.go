@@ -196,11 +196,11 @@ const (
 	defaultRampFrom     = 0.1
 )
 
-// Off returns a Config that switches the breaker off. The mark survives
-// copying.
+// Off returns a Config that switches the breaker of a policy off. Unlike nil, which
+// inherits, it is a decision of its own; the mark survives copying.
 func Off() *Config { return &Config{off: true} }
 
-// IsOff reports whether c comes from Off.
+// IsOff reports whether c was made by [Off] or is a copy of such a value.
 func (c *Config) IsOff() bool { return c != nil && c.off }
 
 // WithDefaults returns c with every zero field filled in that has a default; the Window

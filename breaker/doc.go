@@ -1,7 +1,8 @@
 // Package breaker cuts off a dependency that does not do its work, and lets it back
 // in by a few attempts first.
 //
-// A [Breaker] is asked before every attempt and told how it ended:
+// An attempt is one try at the dependency; a call that is repeated makes several. A
+// [Breaker] is asked before every attempt and told how it ended:
 //
 //	ticket, err := b.Allow()
 //	if err != nil {
@@ -10,18 +11,23 @@
 //	...
 //	ticket.Done(breaker.Outcome{Verdict: breaker.Success})
 //
+// A [Group] has a breaker for each key, such as a host. [AllowBoth] asks two breakers for
+// one attempt: that of a method, say, and that of the host.
+//
 // # States
 //
 // Closed, it admits all and judges results by the rules of [Config]: shares of
 // failures and of slow attempts, a number of failures, failures in a row, and
 // silence. Open, it refuses until the cooldown is over. Then it is half-open:
-// at most Probes attempts are in flight, each a lease that runs out by itself;
-// ProbeSuccesses in a row close, one failure opens for longer. After a
-// recovery it may admit a growing share only.
+// at most Probes attempts are in flight, the probes; each has a lease, a time after
+// which it has failed though nobody has told its end. ProbeSuccesses in a row close,
+// one failure opens for longer. After a recovery it may admit a growing share only,
+// the ramp.
 //
-// A ticket belongs to the state that gave it out. Whatever ends later than that
-// state is nothing: a late success does not close, a late failure does not open
-// again, and neither frees a slot that it does not hold.
+// A ticket belongs to the state that gave it out, one generation of the breaker.
+// Whatever ends later than that state counts for nothing: a late success does not
+// close, a late failure does not open again, and neither frees a slot that it does not
+// hold.
 //
 // There is no goroutine and no timer, other than those of a [Fleet]. What time has
 // brought about is found by the next call, and is dated at the moment at which it
@@ -82,4 +88,11 @@
 // window of the last N results as the only rules, an attempt that
 // succeeds writes to no shared memory while there is nothing bad in the window,
 // and does not read the clock.
+//
+// # What is not for users
+//
+// The functions and methods that end in At take a reading of the clock that a kit hands
+// from layer to layer; the type of it is internal. They, and a few others whose
+// docstrings begin the same way, are for the kit's own packages and change without
+// notice. Each has a counterpart here, or users have no need of it.
 package breaker

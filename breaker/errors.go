@@ -61,7 +61,7 @@ func (e *OpenError) Reason() Reason { return e.why }
 // Forced reports whether somebody forced the breaker open.
 func (e *OpenError) Forced() bool { return e.cause == CauseForced }
 
-// Note returns the reason given to ForceOpen.
+// Note returns the reason given to ForceOpen, "" if the breaker is not forced open.
 func (e *OpenError) Note() string { return e.note }
 
 // RetryAfter returns, as of now, how long it is before another call is worth

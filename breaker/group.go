@@ -36,7 +36,7 @@ type Group struct {
 }
 
 // NewGroup returns an empty group of at most maxKeys breakers; 0 is
-// DefaultMaxKeys. It returns an error that names every fault of c.
+// [DefaultMaxKeys], and a negative number is an error. The error names every fault of c.
 func NewGroup(c Config, maxKeys int) (*Group, error) { return makeGroup(c, maxKeys, nil) }
 
 func makeGroup(c Config, maxKeys int, f *Fleet) (*Group, error) {

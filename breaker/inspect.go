@@ -43,11 +43,14 @@ type Inspection struct {
 	Config Config // in force, with its defaults filled in
 }
 
-// Part is a part of a window.
+// Part is a part of a window: how many results it holds, and how many of them were
+// failures and slow.
 type Part struct{ Results, Failures, Slow int }
 
-// Totals returns the counters that never fall. Of a breaker that its Group has
-// dropped they are zero: the group has them.
+// Totals returns the counters that never fall, as [Counts] has them too, without a lock:
+// for metrics, which ask often. Of a breaker that its Group has dropped they are zero,
+// whereas Counts tells those of the breaker that has its key now: the group has them (see
+// [Group.Evicted]).
 func (b *Breaker) Totals() Totals {
 	m := b.more.Load()
 	if m == nil || b.now.Load().state() == retired {

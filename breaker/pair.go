@@ -7,8 +7,8 @@ import (
 )
 
 // Pair is the admission of one attempt by two breakers: that of its resource or
-// method, and that of its target. It is used as a Ticket is; the zero Pair does
-// nothing.
+// method, and that of its target. It is used as a [Ticket] is, has one owner at a time
+// and must not be copied; the zero Pair does nothing.
 type Pair struct {
 	first, second Ticket
 }
@@ -170,7 +170,7 @@ func (p *Pair) BeganAt(now mono.Instant) mono.Instant {
 	return now
 }
 
-// Done books the end of the attempt on both.
+// Done books the end of the attempt on both, as [Ticket.Done] does.
 func (p *Pair) Done(o Outcome) { p.DoneAt(o, mono.Now()) }
 
 // DoneAt is for the kit's own packages: Done for a caller that has read the clock.

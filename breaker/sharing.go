@@ -9,7 +9,7 @@ import (
 )
 
 // Sharing says how the breakers of this process share their state with those of
-// other workers. Zero fields but Store are their documented defaults.
+// other workers. A zero field, but for Store, is its documented default.
 type Sharing struct {
 	// Store is where the state is. It must not be nil.
 	Store Store

@@ -19,7 +19,8 @@ func (b *Breaker) Update(c Config) error {
 	return nil
 }
 
-// Update is Breaker.Update for all breakers of the group, present and to come.
+// Update is [Breaker.Update] for all breakers of the group, present and to come. If c has
+// faults it returns an error that names them, and nothing is changed.
 func (g *Group) Update(c Config) error {
 	if err := c.faults("drop the group instead").Err("breaker"); err != nil {
 		return err

@@ -15,6 +15,7 @@ var ErrFull = errors.New("bulkhead: full")
 // Reason is why a bulkhead refused an attempt.
 type Reason uint8
 
+// The reasons. The zero Reason is none of them.
 const (
 	// QueueFull: no permit was free and nobody more may wait.
 	QueueFull Reason = iota + 1

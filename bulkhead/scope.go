@@ -6,6 +6,7 @@ import "github.com/holdfast-go/holdfast/internal/enum"
 // key; a [Bulkhead] itself does not look at it.
 type Scope uint8
 
+// The scopes.
 const (
 	// PerTarget: the calls to one target.
 	PerTarget Scope = iota

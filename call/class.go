@@ -2,7 +2,22 @@ package call
 
 import "strconv"
 
-// Class is what the end of an attempt says about the dependency.
+// Class is what the end of an attempt says about the dependency, and so what each
+// layer makes of it:
+//
+//	class        counts for the breaker as  is repeated, if safe  is answered by a fallback
+//	OK           success                    no                    no
+//	ClientFault  success                    no                    no
+//	Throttled    nothing                    yes                   yes
+//	ServerFault  failure                    yes                   yes
+//	Unavailable  failure                    yes                   yes
+//	TimedOut     failure                    yes                   yes
+//	Canceled     nothing                    no                    no
+//	Refused      nothing                    no                    yes
+//	Permanent    nothing                    no                    no
+//
+// A fallback answers reads alone. The packages grpcmw and httpmw say which status is of
+// which class.
 type Class uint8
 
 // The classes. The zero Class is invalid, so that a forgotten verdict is never

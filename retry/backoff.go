@@ -15,6 +15,7 @@ import (
 // Architecture Blog, 2015.
 type Jitter uint8
 
+// The modes; d is the wait before it is spread.
 const (
 	// FullJitter waits u x d: the widest spread and the least load.
 	FullJitter Jitter = iota

@@ -137,7 +137,7 @@ func (k *Bucket) UpdateAt(b Budget, now mono.Instant) {
 }
 
 // Take takes a token for an attempt beyond the first and reports whether there was
-// one. A nil bucket has always one.
+// one. A nil bucket has always one. [Policy.Next] does it for who asks that.
 func (k *Bucket) Take() bool { return k.TakeAt(mono.Now()) }
 
 // Earn notes a success: tell it of each attempt that succeeded. On a nil bucket it does

@@ -76,6 +76,7 @@ func TestF6_AtMostOneForcedTryASecond(t *testing.T) {
 			})
 		}
 		all.Wait()
+		require.Equal(t, 10*time.Millisecond, time.Since(begin), "the try's own time")
 		require.Equal(t, "A", p.took())
 		require.EqualValues(t, 49, refused.Load())
 

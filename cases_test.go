@@ -24,6 +24,7 @@ func TestD018_ASilentDependencyHoldsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := quick()
 		p.Retry = retry.Off()
+		p.Breaker.CooldownFactor = 1 // the last probe of the silence is followed by no longer one
 		p.Timeout = &timeout.Limits{Attempt: 500 * time.Millisecond}
 		k := newKit(t, p)
 		began := time.Now()
@@ -69,9 +70,11 @@ func TestD018_ASilentDependencyHoldsNobody(t *testing.T) {
 		mu.Unlock()
 		wg.Wait()
 		slices.Sort(took)
+		require.Positive(t, opened, "it has opened")
 		require.LessOrEqual(t, opened, 600*time.Millisecond)
 		require.Zero(t, refused, "a refusal takes no time")
 		require.Less(t, took[len(took)*99/100], 700*time.Millisecond)
+		require.GreaterOrEqual(t, healed, 30*time.Second, "it has closed")
 		require.LessOrEqual(t, healed-30*time.Second, 1600*time.Millisecond, "a cooldown and a probe")
 	})
 }
@@ -149,15 +152,27 @@ func TestB1_APanickingRetryHookLeavesNothing(t *testing.T) {
 // D054: 0 is no limit of its kind.
 func TestD054_ZeroIsNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := func(context.Context) error { time.Sleep(50 * time.Millisecond); return nil }
-		for name, p := range map[string]holdfast.Policy{
-			"no limits":        {Timeout: &timeout.Limits{}},
-			"no attempt limit": {Timeout: &timeout.Limits{Total: time.Minute}},
-			"no total":         {Timeout: &timeout.Limits{Attempt: time.Second}},
-			"no wait limit":    {Timeout: &timeout.Limits{}, Bulkhead: &bulkhead.Config{Limit: 1, Queue: 1}},
-			"no probe limit":   {Timeout: &timeout.Limits{}, Breaker: &breaker.Config{}},
+		slow := after(50*time.Millisecond, ok)
+		for name, tc := range map[string]struct {
+			policy holdfast.Policy
+			before func(*testing.T, *holdfast.Kit)
+		}{
+			"no limits":        {policy: holdfast.Policy{Timeout: &timeout.Limits{}}},
+			"no attempt limit": {policy: holdfast.Policy{Timeout: &timeout.Limits{Total: time.Minute}}},
+			"no total":         {policy: holdfast.Policy{Timeout: &timeout.Limits{Attempt: time.Second}}},
+			"no wait limit": {
+				holdfast.Policy{Timeout: &timeout.Limits{}, Bulkhead: &bulkhead.Config{Limit: 1, Queue: 1}}, occupy(time.Hour),
+			},
+			"no probe limit": {
+				holdfast.Policy{Timeout: &timeout.Limits{}, Breaker: &breaker.Config{Consecutive: 5, Cooldown: time.Second}},
+				func(t *testing.T, k *holdfast.Kit) { open(t, k); time.Sleep(2 * time.Second) },
+			},
 		} {
-			_, err := do(t.Context(), newKit(t, p), read, answers(slow))
+			k := newKit(t, tc.policy)
+			if tc.before != nil {
+				tc.before(t, k)
+			}
+			_, err := do(t.Context(), k, read, answers(slow))
 			require.NoError(t, err, name)
 		}
 	})

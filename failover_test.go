@@ -587,7 +587,7 @@ func TestAPanicInTheFailoverHookLeavesNothing(t *testing.T) {
 	})
 }
 
-// The names of a list are checked, and Explain shows it.
+// The names of a list are checked, and an explanation shows it.
 func TestUpstreamsAreCheckedAndExplained(t *testing.T) {
 	k := newKit(t, quick())
 	_, err := bound(t, k).Upstreams()
@@ -595,6 +595,13 @@ func TestUpstreamsAreCheckedAndExplained(t *testing.T) {
 	_, err = bound(t, k).Upstreams(holdfast.Upstream{Name: "A"}, holdfast.Upstream{}, holdfast.Upstream{Name: "A"})
 	require.ErrorContains(t, err, "Upstreams[1].Name: is missing")
 	require.ErrorContains(t, err, "Upstreams[2] = A: is the same as Upstreams[0]")
+
+	for range 2 { // the same list twice is one
+		_, err = bound(t, k).Upstreams(holdfast.Upstream{Name: "A", Resource: "m1"}, holdfast.Upstream{Name: "B"})
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"A|m1, B"}, k.Policies()[0].Upstreams)
+	require.Contains(t, k.Policies()[0].String(), "\n  failover: A|m1, B; ")
 }
 
 // The upstream where the walk has come to its end may be the one to try in spite of
@@ -617,11 +624,7 @@ func TestF6_AForcedTryIsToldAsAHopFromTheUpstreamBefore(t *testing.T) {
 			_, _ = l.call(t.Context())
 			require.Equal(t, []string{"a>b after unavailable"}, told)
 			told = nil
-			for other := range map[string]bool{"a": true, "b": true} {
-				if other != name {
-					l.breaker(t, other).ForceOpen("not this one")
-				}
-			}
+			l.breaker(t, map[string]string{"a": "b", "b": "a"}[name]).ForceOpen("not this one")
 			l.took()
 			_, _ = l.call(t.Context())
 			require.Equal(t, name, l.took())

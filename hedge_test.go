@@ -41,7 +41,7 @@ func after(d time.Duration, then func(context.Context) error) func(context.Conte
 	}
 }
 
-// lane is a dependency whose n-th attempt takes its n-th step and answers its
+// lanes are a dependency whose n-th attempt takes its n-th step and answers its
 // number.
 type lanes struct {
 	mu    sync.Mutex
@@ -126,7 +126,7 @@ func TestR10_WhatIsNotHedged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*holdfast.Policy)
 		info   call.Info
-		ready  func(*testing.T, *holdfast.Kit) (done func())
+		ready  func(*testing.T, *holdfast.Kit)
 		hits   int
 	}{
 		"a read is":                 {nil, read, nil, 2},
@@ -138,9 +138,8 @@ func TestR10_WhatIsNotHedged(t *testing.T) {
 		"retry off":                 {func(p *holdfast.Policy) { p.Retry = retry.Off() }, read, nil, 1},
 		"no time for it":            {func(p *holdfast.Policy) { p.Timeout = &timeout.Limits{Total: 60 * ms, Floor: 51 * ms} }, read, nil, 1},
 		"a full bulkhead":           {func(p *holdfast.Policy) { p.Bulkhead = &bulkhead.Config{Limit: 1, Queue: 10} }, read, nil, 1},
-		"an open breaker": {nil, read, func(t *testing.T, k *holdfast.Kit) func() {
+		"an open breaker": {nil, read, func(t *testing.T, k *holdfast.Kit) {
 			time.AfterFunc(5*ms, func() { open(t, k) })
-			return nil
 		}, 1},
 		"a spent budget": {func(p *holdfast.Policy) { p.Retry.Budget = retry.Budget{Initial: 0.5, Share: 1e-9, PerSecond: 1e-6} }, read, nil, 1},
 	} {
@@ -188,15 +187,14 @@ func TestK3_AFullBulkheadRefusesACallThatMayBeHedged(t *testing.T) {
 				k := newKit(t, p)
 				held := laneSteps(after(time.Second, func(context.Context) error { return nil }))
 				var calls sync.WaitGroup
-				calls.Go(func() {
-					_, err := holdfast.Do(t.Context(), k, read, held.call)
-					require.NoError(t, err)
-				})
+				var first error
+				calls.Go(func() { _, first = holdfast.Do(t.Context(), k, read, held.call) })
 				synctest.Wait()
 				_, err := holdfast.Do(t.Context(), k, read, held.call)
 				require.ErrorIs(t, err, bulkhead.ErrFull)
 				require.NotErrorIs(t, err, context.Canceled)
 				calls.Wait()
+				require.NoError(t, first)
 				require.Equal(t, 1, held.hits)
 			})
 		})

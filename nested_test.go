@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/breaker"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/wire"
 	"github.com/holdfast-go/holdfast/retry"
@@ -68,7 +69,7 @@ func TestR8_NestedCallsDoNotRetry(t *testing.T) {
 func TestR9_AKeyAllowsARepeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := quick()
-		p.Retry.IdempotencyKey = true
+		p.Breaker, p.Retry.IdempotencyKey = breaker.Off(), true
 		for safety, key := range map[call.Safety]bool{call.SafetyUnknown: true, call.Unsafe: true, call.Idempotent: false, call.ReadOnly: false} {
 			k := newKit(t, p)
 			m, err := k.Bind(namesAsTheyAre)
@@ -82,10 +83,15 @@ func TestR9_AKeyAllowsARepeat(t *testing.T) {
 				keys[c.Key()] = true
 			}
 			require.Equal(t, key, len(keys) == 2, "each call has its own")
-			var c holdfast.Call
-			_, err = c.Begin(t.Context(), m.Table().Default(), call.Info{Safety: safety}, holdfast.Terms{Keyed: true})
-			require.NoError(t, err)
-			require.Empty(t, c.Key(), "the caller's own wins")
+			for _, own := range []bool{true, false} {
+				var c holdfast.Call
+				ctx, err := c.Begin(t.Context(), m.Table().Default(), call.Info{Target: safety.String(), Safety: safety}, holdfast.Terms{Keyed: own})
+				require.NoError(t, err)
+				require.Equal(t, key && !own, c.Key() != "", "the caller's own wins")
+				_, err = c.Run(ctx, func(context.Context, int) { c.End(fault) })
+				require.ErrorIs(t, err, errDown)
+				require.Equal(t, 3, c.Attempt(), safety)
+			}
 		}
 	})
 }

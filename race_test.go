@@ -25,14 +25,18 @@ func TestR10_LearningFromALoserIsNoRace(t *testing.T) {
 	p := quick()
 	p.Retry.Budget = retry.NoBudget()
 	p.Retry.Hedge = retry.Hedge{Percentile: 0.5, Delay: time.Millisecond}
-	k := newKit(t, p)
+	k, hedged := newKit(t, p), 0
 	for range 100 {
 		var n atomic.Int32
 		_, _ = holdfast.Do(t.Context(), k, read, func(context.Context) (int, error) {
 			time.Sleep(time.Duration(2-min(n.Add(1), 2)+1) * time.Millisecond) // both end together
 			return 1, nil
 		})
+		if n.Load() == 2 {
+			hedged++
+		}
 	}
+	require.Positive(t, hedged)
 }
 
 // R10: errors are held back while others run, also those that forbid a repeat;

@@ -85,18 +85,22 @@ func TestB14_TwoLevels(t *testing.T) {
 // A resource is not lost with an override, nor an override with a resource.
 func TestAResourceAndAnOverrideGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newKit(t, quick())
+		var seen []string // the resource of each attempt
+		p := quick()
+		p.Classify = func(_ context.Context, info call.Info, res call.Result) call.Result {
+			seen = append(seen, info.Resource)
+			return res
+		}
+		k := newKit(t, p)
 		once := holdfast.Override{Retry: retry.Off()}
-		for name, ctx := range map[string]func() (string, error){
-			"override first": func() (string, error) {
-				return do(holdfast.WithResource(holdfast.WithOverride(t.Context(), once), "r"), k, read, answers(down))
-			},
-			"resource first": func() (string, error) {
-				return do(holdfast.WithOverride(holdfast.WithResource(t.Context(), "r"), once), k, read, answers(down))
-			},
+		for name, ctx := range map[string]context.Context{
+			"override first": holdfast.WithResource(holdfast.WithOverride(t.Context(), once), "r"),
+			"resource first": holdfast.WithOverride(holdfast.WithResource(t.Context(), "r"), once),
 		} {
-			_, err := ctx()
+			seen = nil
+			_, err := do(ctx, k, read, answers(down))
 			require.Equal(t, errDown, err, name)
+			require.Equal(t, []string{"r"}, seen, name)
 		}
 	})
 }

@@ -78,7 +78,6 @@ func TestD021_ThrottledIsNeutralUnlessAsked(t *testing.T) {
 }
 
 // Also D087: refusals are counted by cause.
-
 func TestD022_RefusalsAreNotRecorded(t *testing.T) {
 	r := newRig(t, p0())
 	r.call(500, Neutral) // turned away further in
@@ -227,6 +226,3 @@ func TestD086_TheStateIsWorkedOutWhenRead(t *testing.T) {
 	r.done(r.probe(), Failure)
 	r.state(Open)
 }
-
-// The clock is one that no step of the wall clock moves; and nothing here reads
-// another.

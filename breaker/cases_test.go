@@ -85,7 +85,6 @@ func TestD004_ANeutralProbeGivesItsSlotBack(t *testing.T) {
 }
 
 // Also D022: a refusal further in is not recorded.
-
 func TestD005_ARefusalFurtherInReturnsTheProbe(t *testing.T) {
 	r := newRig(t, p0())
 	r.opened()
@@ -168,6 +167,8 @@ func TestD010_TheWindowSlides(t *testing.T) {
 	}
 }
 
+// The clock is one that no step of the wall clock moves, and nothing here reads
+// another.
 func TestD011_ElapsedTimeIsMonotonic(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)

@@ -84,7 +84,9 @@ func TestD097_NoCallWaitsForAStoreThatHangs(t *testing.T) {
 	for _, mode := range []int32{cut, hung, deaf} {
 		bubble(t, func(t *testing.T, store *breakertest.Memory) {
 			var health []error
-			w := join(t, store, "w", shared(), func(s *breaker.Sharing) {
+			c := shared()
+			c.Cooldown, c.MaxCooldown = 5*time.Minute, 5*time.Minute
+			w := join(t, store, "w", c, func(s *breaker.Sharing) {
 				s.Health = func(err error) { health = append(health, err) }
 			})
 			use(time.Second, w)
@@ -110,7 +112,6 @@ func TestD097_NoCallWaitsForAStoreThatHangs(t *testing.T) {
 			w.wire.mode.Store(sound)
 			if mode == deaf {
 				time.Sleep(time.Minute) // they have come back
-				return
 			}
 			use(2200*ms, w)
 			require.True(t, record(t, store).Open, "the store is back: it knows within one refresh")

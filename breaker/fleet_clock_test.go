@@ -47,8 +47,7 @@ func TestAFleetOfItsCallersChance(t *testing.T) {
 	})
 }
 
-// Age counts from Join on, and a lock of another worker's is held whatever the clock
-// shows, be it zero, as inside and outside of a bubble.
+// Age counts from Join on, whatever the clock shows then: inside a bubble and outside.
 func TestAFleetsFirstAge(t *testing.T) {
 	age := func(t *testing.T) {
 		f, err := breaker.Join(breaker.Sharing{Store: breakertest.NewMemory()})

@@ -164,6 +164,7 @@ func TestS3_ABusyWorkerDoesNotProbeWithoutTheLock(t *testing.T) {
 			synctest.Wait()
 		}
 		require.Zero(t, a.fleet.Stats().ProbesUnlocked)
+		require.Greater(t, a.fleet.Stats().ProbesGranted, uint64(100), "there were more at a time than may ask")
 		require.Zero(t, a.fleet.Stats().Failures)
 		require.True(t, a.fleet.Stats().Answering)
 	})

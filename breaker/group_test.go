@@ -202,7 +202,11 @@ func TestB13_EvictionUnderLoad(t *testing.T) {
 		for w := range 16 {
 			wg.Go(func() {
 				for i := range 100 {
-					call(t, g.For(fmt.Sprint("key ", (w*7+i*3)%40)), Success)
+					tk, err := g.For(fmt.Sprint("key ", (w*7+i*3)%40)).Allow()
+					if err != nil {
+						t.Error(err)
+					}
+					tk.Done(Outcome{Verdict: Success})
 					time.Sleep(500 * ms)
 				}
 			})

@@ -65,19 +65,30 @@ func (m *model) settle(now mono.Instant) {
 	for m.state == HalfOpen {
 		var first *modelTicket
 		for _, p := range m.probes {
-			if !now.Before(p.end()) && (first == nil || p.end().Before(first.end())) {
+			if !now.Before(p.until) && (first == nil || p.until.Before(first.until)) {
 				first = p
 			}
 		}
 		if first == nil {
 			return
 		}
-		end := first.end()
+		end := first.until
 		if first.answered {
 			m.probeEnded(first, m.judgeProbe(first.took), first.took, end)
 		} else {
-			m.probeEnded(first, ProbeExpired, first.c.ProbeTimeout, end)
+			m.probeEnded(first, ProbeExpired, first.lasts, end)
 		}
+	}
+}
+
+// lends gives a probe another lease.
+func (m *model) lends(t *modelTicket, length time.Duration, now mono.Instant) {
+	if !t.probe || t.ended || t.gen != m.gen {
+		return
+	}
+	m.settle(now)
+	if !t.over && t.gen == m.gen {
+		t.lasts, t.until = now.Sub(t.sent)+length, now.Add(length)
 	}
 }
 

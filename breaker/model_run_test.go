@@ -107,7 +107,7 @@ func (d *duel) step() {
 	}
 	switch op := rapid.SampledFrom([]string{
 		"call", "call", "call", "admit", "admit", "admit", "done", "done", "done", "done", "clock", "clock",
-		"answered", "unwatched", "probe", "manual", "update",
+		"answered", "unwatched", "queued or sent", "lasts", "probe", "manual", "update",
 	}).Draw(d.T, "op"); op {
 	case "call":
 		d.admit(now, false)
@@ -118,7 +118,7 @@ func (d *duel) step() {
 		d.admit(now, false)
 	case "probe":
 		d.admit(now, true)
-	case "done", "answered", "unwatched":
+	case "done", "answered", "unwatched", "queued or sent", "lasts":
 		if len(d.real) == 0 {
 			return
 		}
@@ -131,9 +131,19 @@ func (d *duel) step() {
 			d.m.answered(d.plain[i], now)
 		case "unwatched":
 			d.real[i].Unwatched()
-			if p := d.plain[i]; !p.answered && !p.ended {
-				p.gone = true
+			d.plain[i].unwatch()
+		case "queued or sent":
+			if d.plain[i].queued {
+				d.real[i].beginAt(now)
+				d.plain[i].begin(now)
+				return
 			}
+			d.real[i].queue()
+			d.plain[i].queue()
+		case "lasts":
+			length := time.Duration(rapid.IntRange(1, 3000).Draw(d.T, "length")) * time.Millisecond
+			d.real[i].LastsAt(length, now)
+			d.m.lends(d.plain[i], length, now)
 		}
 	case "clock":
 		d.now = d.now.Add(d.drawTime())
@@ -162,10 +172,11 @@ func (d *duel) drawTime() time.Duration {
 }
 
 func (d *duel) admit(now mono.Instant, forced bool) {
-	real, err := d.b.allow(now, forced)
-	if !forced && rapid.Bool().Draw(d.T, "short") && err == nil && real.b == nil {
-		real = Ticket{}
+	allow := d.b.AllowAt
+	if forced {
+		allow = func(now mono.Instant) (Ticket, error) { return d.b.allow(now, true) }
 	}
+	real, err := allow(now)
 	plain, cause := d.m.admit(now, forced)
 	if plain == nil {
 		var open *OpenError

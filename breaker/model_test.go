@@ -53,14 +53,16 @@ type modelTicket struct {
 	c                            Config // in force when it was given out
 	ring                         int    // of the stall rule
 	gen                          uint64
-	start                        mono.Instant
+	sent                         mono.Instant // the dependency's time counts from here
 	probe, answered, gone, inert bool
+	queued                       bool // to be sent
+	hidden                       bool // gone until then
 	ended                        bool // by its owner
 	over                         bool // as a lease
 	took                         time.Duration
+	until                        mono.Instant // the end of the lease
+	lasts                        time.Duration
 }
-
-func (t *modelTicket) end() mono.Instant { return t.start.Add(t.c.ProbeTimeout) }
 
 // modelEvent is a transition, or the end of a probe.
 type modelEvent struct {
@@ -161,7 +163,7 @@ func (m *model) silent(now mono.Instant) bool {
 			continue
 		}
 		all++
-		if !t.answered && m.slot(now)-m.slot(t.start) >= far {
+		if !t.answered && m.slot(now)-m.slot(t.sent) >= far {
 			overdue++
 		}
 	}
@@ -193,7 +195,7 @@ func (m *model) admit(now mono.Instant, forced bool) (*modelTicket, Cause) {
 		}
 		m.enter(HalfOpen, why, now)
 	}
-	t := &modelTicket{c: m.c, ring: m.ring, gen: m.gen, start: now}
+	t := &modelTicket{c: m.c, ring: m.ring, gen: m.gen, sent: now, until: now.Add(m.c.ProbeTimeout), lasts: m.c.ProbeTimeout}
 	switch m.state {
 	case Open:
 		return m.refuse(CauseOpen)
@@ -258,14 +260,32 @@ func (m *model) answered(t *modelTicket, now mono.Instant) {
 			m.settle(now)
 		}
 		if !t.over {
-			t.answered, t.took = true, now.Sub(t.start)
+			t.answered, t.took = true, now.Sub(t.sent)
 		}
 		return
 	}
-	t.answered, t.took = true, now.Sub(t.start)
+	t.answered, t.took = true, now.Sub(t.sent)
 	if t.gen == m.gen && t.ring == m.ring && !t.gone {
 		m.goodAnswer(now)
 	}
+}
+
+func (t *modelTicket) unwatch() {
+	if !t.answered && !t.ended {
+		t.gone = true
+	}
+}
+
+func (t *modelTicket) queue() {
+	t.queued, t.hidden = true, t.hidden || !t.gone
+	t.unwatch()
+}
+
+func (t *modelTicket) begin(now mono.Instant) {
+	if !t.answered && !t.ended {
+		t.sent, t.gone = now, t.gone && !t.hidden
+	}
+	t.queued, t.hidden = false, false
 }
 
 func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
@@ -282,7 +302,7 @@ func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
 		if t.over || t.gen != m.gen {
 			return
 		}
-		took := now.Sub(t.start)
+		took := now.Sub(t.sent)
 		if t.answered {
 			took = t.took
 		}
@@ -322,7 +342,7 @@ func (m *model) done(t *modelTicket, o Outcome, now mono.Instant) {
 		return
 	}
 	failed := verdict != Success
-	took := now.Sub(t.start)
+	took := now.Sub(t.sent)
 	if t.answered {
 		took = t.took
 	}

@@ -27,10 +27,10 @@ func TestB13_ABreakerDroppedWhileItIsRead(t *testing.T) {
 
 			a.mu.Lock() // the two queue for it, in this order
 			go g.ForAt("b", later)
-			waitsIn("retire", 1)
+			waitsIn(t, "retire", 1)
 			got := make(chan Totals, 1)
 			go func() { got <- read(a, later.Add(time.Minute)) }()
-			waitsIn(function, 1)
+			waitsIn(t, function, 1)
 			a.mu.Unlock()
 			select {
 			case totals := <-got:

@@ -114,6 +114,16 @@ func TestB8_RetryAfterLengthensTheCooldown(t *testing.T) {
 	}
 }
 
+func TestB8_TheCapComesBeforeTheJitter(t *testing.T) {
+	r := compile(Config{Cooldown: time.Second, CooldownFactor: 2, MaxCooldown: 5 * time.Second, Jitter: 0.2})
+	for nth, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 4: 5 * time.Second, 9: 5 * time.Second} {
+		require.Equal(t, want, r.cooldown(nth, 0, 0))
+		require.Equal(t, want*11/10, r.cooldown(nth, 0.5, 0), "also beyond MaxCooldown")
+		require.Equal(t, want*8/10, r.cooldown(nth, -1, 0))
+		require.Equal(t, 5*time.Second, r.cooldown(nth, -1, time.Hour), "what is asked for is spread no more")
+	}
+}
+
 func TestB10_AShadowRefusesNothing(t *testing.T) {
 	c := p0()
 	c.Shadow = true

@@ -122,6 +122,15 @@ func TestB3_SlowIsTheTimeToTheAnswer(t *testing.T) {
 	}
 	require.Zero(t, r.counts().Slow)
 	r.state(Closed)
+	r.step(time.Hour)
+	for range 2 {
+		tk := r.admit()
+		r.step(100*ms + 1)
+		tk.answeredAt(r.now)
+		r.done(tk, Success)
+	}
+	r.state(Open)
+	require.Equal(t, ReasonSlowRate, r.lastReason())
 }
 
 func TestB4_ASuccessClearsNoWindow(t *testing.T) {

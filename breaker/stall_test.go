@@ -171,12 +171,10 @@ func TestB11_WhoWaitsForAPermitIsNotSilent(t *testing.T) {
 	c := stallConfig()
 	c.SlowCall = 100 * ms
 	r := newRig(t, c)
-	var queued []*Ticket
 	for range 30 { // three times as many as are stuck
 		tk := r.admit()
 		tk.queue()
 		tk.queue() // again is nothing
-		queued = append(queued, tk)
 	}
 	require.Zero(t, r.counts().Unanswered)
 	for range 10 {
@@ -196,9 +194,23 @@ func TestB11_WhoWaitsForAPermitIsNotSilent(t *testing.T) {
 	r.done(tk, Success)
 	require.Zero(t, r.counts().Unanswered)
 	require.Zero(t, r.counts().Slow)
-	_ = queued
 
 	// In half-open the lease goes on, and the latency counts anew.
+	probing := p0()
+	probing.ProbeLatency = 50 * ms
+	for took, want := range map[time.Duration]Reason{50 * ms: ReasonRecovered, 51 * ms: ReasonProbeSlow, 60 * ms: ReasonProbeExpired} {
+		r = newRig(t, probing)
+		r.opened()
+		r.step(time.Second)
+		probe := r.probe()
+		probe.queue()
+		r.step(140 * ms)
+		probe.beginAt(r.now)
+		r.step(took)
+		r.done(probe, Success)
+		require.Equal(t, want, r.lastReason())
+	}
+
 	var none Ticket
 	none.queue()
 	none.beginAt(r.now)

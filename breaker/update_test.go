@@ -215,13 +215,15 @@ func TestC2_TwoUpdatesOfAGroupAtOnce(t *testing.T) {
 	b := g.For("held")
 	b.mu.Lock()
 	var all sync.WaitGroup
+	var errs [2]error
 	for n, failures := range []int{5, 7} {
-		all.Go(func() { require.NoError(t, g.Update(Config{Failures: failures})) })
-		waitsIn("(*Group).Apply", n+1)
+		all.Go(func() { errs[n] = g.Update(Config{Failures: failures}) })
+		waitsIn(t, "(*Group).Apply", n+1)
 	}
 	require.EqualValues(t, 5, g.rules.Load().failures, "the second waits for the first")
 	b.mu.Unlock()
 	all.Wait()
+	require.Equal(t, [2]error{}, errs)
 	for key, b := range g.All() {
 		require.Equal(t, 7, b.Inspect().Config.Failures, key)
 	}

@@ -63,7 +63,7 @@ func TestAdaptiveShrinksUnderASilentDependency(t *testing.T) {
 		t.Logf("64 to 2 in %v, at most %d in flight from then on, and back in %v", shrunk, settled, back)
 		require.Positive(t, shrunk)
 		require.LessOrEqual(t, shrunk, 8*time.Second)
-		require.LessOrEqual(t, settled, least)
+		require.Equal(t, least, settled)
 		require.Positive(t, back)
 		require.LessOrEqual(t, back, 15*time.Second)
 		require.Equal(t, ceiling, b.Limit())

@@ -2,9 +2,7 @@ package timeout_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -56,12 +54,10 @@ func TestT2_ALimitIsATimeout(t *testing.T) {
 		require.ErrorIs(t, err, timeout.ErrExceeded)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, context.Canceled)
-		var timeouter net.Error
-		if errors.As(err, &timeouter) {
-			require.True(t, timeouter.Timeout())
-		}
+		var limit interface{ Timeout() bool }
+		require.ErrorAs(t, err, &limit)
+		require.True(t, limit.Timeout())
 	}
-	require.True(t, err.(interface{ Timeout() bool }).Timeout())
 	require.EqualError(t, err, "timeout: Attempt limit of 10s exceeded: no route")
 
 	floor := error(&timeout.FloorError{Left: time.Millisecond, Floor: time.Second})

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/breaker"
-	"github.com/holdfast-go/holdfast/breaker/redisstore"
 )
 
 const (
@@ -231,11 +230,8 @@ func TestScriptsAreSentAgain(t *testing.T) {
 
 func TestAPrefixKeepsStoresApart(t *testing.T) {
 	c := client(t, server(t))
-	a, err := redisstore.New(c, redisstore.Options{Prefix: "a"})
-	require.NoError(t, err)
-	b, err := redisstore.New(c, redisstore.Options{Prefix: "b"})
-	require.NoError(t, err)
-	_, err = a.Open(t.Context(), "s", "db", opening("a"))
+	a, b := prefixed(t, c, "a"), prefixed(t, c, "b")
+	_, err := a.Open(t.Context(), "s", "db", opening("a"))
 	require.NoError(t, err)
 	ch, err := b.Changes(t.Context(), "s", breaker.Mark{})
 	require.NoError(t, err)

@@ -1,12 +1,13 @@
 package redisstore_test
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-go/holdfast/breaker"
@@ -92,7 +93,8 @@ func TestFaultsOfTheWire(t *testing.T) {
 			require.NoError(t, client(t, addr).FlushAll(t.Context()).Err())
 			a, b := join(t, "a", addr, false), join(t, "b", addr, true)
 			use(t, a, b)
-			soon(t, "both are joined", a.answering(true))
+			soon(t, "a is joined", a.answering(true))
+			soon(t, "b is joined", b.answering(true))
 			a.proxy.set(m)
 			b.proxy.set(m)
 			soon(t, "a notices", a.answering(false))
@@ -116,11 +118,11 @@ func TestFaultsOfTheServer(t *testing.T) {
 		ch, err := s.Changes(t.Context(), "s", breaker.Mark{})
 		return err == nil && len(ch.Records) == 1 && ch.Records[0].Open
 	}
-	for name, fault := range map[string]func(t *testing.T, c *redis.Client){
-		"all keys lost":       func(t *testing.T, c *redis.Client) { c.FlushAll(t.Context()) },
-		"of another type":     func(t *testing.T, c *redis.Client) { c.Set(t.Context(), records, "x", 0) },
-		"a record of garbage": func(t *testing.T, c *redis.Client) { c.HSet(t.Context(), records, "kdb", "x y z") },
-		"scripts lost":        func(t *testing.T, c *redis.Client) { c.ScriptFlush(t.Context()); c.FlushAll(t.Context()) },
+	for name, fault := range map[string]func(ctx context.Context) error{
+		"all keys lost":       func(ctx context.Context) error { return c.FlushAll(ctx).Err() },
+		"of another type":     func(ctx context.Context) error { return c.Set(ctx, records, "x", 0).Err() },
+		"a record of garbage": func(ctx context.Context) error { return c.HSet(ctx, records, "kdb", "x y z").Err() },
+		"scripts lost":        func(ctx context.Context) error { return errors.Join(c.ScriptFlush(ctx).Err(), c.FlushAll(ctx).Err()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, c.FlushAll(t.Context()).Err())
@@ -128,7 +130,7 @@ func TestFaultsOfTheServer(t *testing.T) {
 			use(t, a, b)
 			a.fails(t)
 			soon(t, "b is open", b.is(breaker.Open))
-			fault(t, c)
+			require.NoError(t, fault(t.Context()))
 			soon(t, "the record is back", open)
 			require.Equal(t, breaker.Open, a.b.State())
 			require.Equal(t, breaker.Open, b.b.State())

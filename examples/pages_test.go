@@ -3,10 +3,12 @@
 package examples_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -180,6 +182,52 @@ func table(t *testing.T, page, heading string) []string {
 		rows = append(rows, strings.TrimSpace(line))
 	}
 	return rows
+}
+
+// The README's outage is that of docs/outage.md, which is held to what the program
+// says, in whole percents and with words for names.
+func TestTheReadmesOutageIsThatOfItsPage(t *testing.T) {
+	cells := func(row string) []string {
+		var all []string
+		for cell := range strings.SplitSeq(strings.Trim(row, "|"), "|") {
+			all = append(all, strings.Trim(cell, " *"))
+		}
+		return all
+	}
+	figures := map[string][]string{}
+	for _, row := range table(t, read(t, "docs/outage.md"), "| configuration |")[2:] {
+		c := cells(row)
+		for i := range c[1:] {
+			c[i+1], _, _ = strings.Cut(c[i+1], " ") // without the article's own
+		}
+		share, err := strconv.ParseFloat(c[2], 64)
+		require.NoError(t, err, row)
+		c[2] = fmt.Sprintf("%.0f %%", 100*share)
+		figures[c[0]] = c[1:]
+	}
+	names := map[string]string{
+		"no breaker":                                             "no breaker",
+		"3 attempts, no breaker":                                 "3 attempts, no breaker",
+		"a breaker that counts ends":                             "breaker",
+		"`CircuitBreaker(Retry(call))`":                          "CB(Retry), 3 attempts",
+		"the kit, standard policy":                               "kit, standard policy",
+		"the kit, attempts of 2 s and the stall rule":            "kit, 2 s, stall rule",
+		"the kit, with [this policy](docs/outage.md#the-policy)": "kit, the policy below",
+	}
+	rows := table(t, read(t, "README.md"), "| configuration |")[2:]
+	require.Len(t, rows, len(names))
+	for _, row := range rows {
+		c := cells(row)
+		got := []string{c[1], c[2]}
+		for _, seconds := range c[3:] {
+			n, err := strconv.ParseFloat(strings.TrimSuffix(seconds, " s"), 64)
+			if err == nil {
+				seconds = fmt.Sprintf("%.1f", n)
+			}
+			got = append(got, seconds)
+		}
+		require.Equal(t, figures[names[c[0]]], got, row)
+	}
 }
 
 // What stands on two pages says the same on both; the other one may say more.

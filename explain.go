@@ -244,7 +244,7 @@ func (e Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n  entry: %s\n  safety: %v, says %s\n", e.Method, e.Entry, e.Safety, e.SafetyFrom)
 	if e.Unread {
-		b.WriteString("  unread: nothing uses the kit yet; an adapter may find another entry, and knows what the wire declares\n")
+		b.WriteString("  unread: neither httpmw nor grpcmw has been given the kit; an adapter may find another entry, and knows what the wire declares\n")
 	}
 	for _, l := range []struct {
 		name, from string

@@ -33,7 +33,7 @@ func TestAnExplanationBeforeAnyAdapterSaysSo(t *testing.T) {
 	require.Equal(t, "nobody yet: no adapter has read the names", e.SafetyFrom)
 	require.Equal(t, "no adapter has read the names yet, and only the wire may declare that GET /items/lamp may be repeated; "+
 		"for Do set Safety in its entry of Config.Methods, or in the call's Info", e.OneAttempt)
-	require.Contains(t, e.String(), "\n  unread: nothing uses the kit yet; an adapter may find another entry, and knows what the wire declares\n")
+	require.Contains(t, e.String(), "\n  unread: neither httpmw nor grpcmw has been given the kit; an adapter may find another entry, and knows what the wire declares\n")
 	e = explain("POST /search")
 	require.True(t, e.Unread)
 	require.Equal(t, []any{call.ReadOnly, `Methods["POST /search"]`, ""}, []any{e.Safety, e.SafetyFrom, e.OneAttempt})

@@ -4,7 +4,7 @@
 //	stopMetrics, err := telemetry.Metrics{}.Register(kit)  // by OpenTelemetry's global provider
 //	stopTraces := telemetry.Traces{}.Attach(kit)           // a span for each call and attempt
 //	stopLogs := telemetry.Logs{Logger: slog.Default()}.Attach(kit)
-//	mux.Handle("/debug/holdfast/", telemetry.Page(kit))    // on an internal address
+//	mux.Handle("/debug/holdfast", telemetry.Page(kit))     // on an internal address
 //
 // Each works by itself, on kits that run already, until its stop is called, or the
 // page's Close. What they show holds no query value and no user of a URL.

@@ -9,6 +9,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/call"
@@ -80,4 +86,33 @@ func ExampleLogs_Attach() {
 		b.ForceOpen("the database moves")
 	}
 	// Output: level=INFO msg="holdfast: breaker forced open" breaker=db from=closed to=forced_open reason=forced note="the database moves" results=1 failures=0 kit=shop
+}
+
+// For Prometheus: its exporter reads the metrics when /metrics is asked for.
+func ExampleMetrics_prometheus() {
+	kit, err := holdfast.New(holdfast.Config{Name: "shop"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	registry := prometheus.NewRegistry()                           // github.com/prometheus/client_golang/prometheus
+	reader, err := exporter.New(exporter.WithRegisterer(registry)) // go.opentelemetry.io/otel/exporters/prometheus
+	if err != nil {
+		log.Fatal(err)
+	}
+	provider := metric.NewMeterProvider(metric.WithReader(reader)) // go.opentelemetry.io/otel/sdk/metric
+	stop, err := telemetry.Metrics{Provider: provider}.Register(kit)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stop()
+	http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{})) // .../client_golang/prometheus/promhttp
+
+	w := httptest.NewRecorder()
+	http.DefaultServeMux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	for line := range strings.Lines(w.Body.String()) {
+		if strings.HasPrefix(line, "holdfast_breakers{") && strings.Contains(line, `state="closed"`) {
+			fmt.Println(line[:strings.Index(line, ",otel")], line[strings.LastIndex(line, " ")+1:])
+		}
+	}
+	// Output: holdfast_breakers{kit="shop" 0
 }

@@ -69,7 +69,7 @@ func Example_stale() {
 				MaxStale: 10 * time.Minute,
 			}}},
 		},
-		Default: holdfast.Policy{Retry: retry.Off()},
+		Default: holdfast.Policy{Retry: retry.Off()}, // for a short example; leave it out
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -125,9 +125,16 @@ func TestG5_AProbeWaitsNoLongerThanItsLimit(t *testing.T) {
 		begin := time.Now()
 		_, err := invoke(t.Context(), cc, grpc.WaitForReady(false))
 		require.ErrorIs(t, err, timeout.ErrExceeded)
+		require.ErrorContains(t, err, "timeout: ProbeTimeout limit of 1s exceeded")
 		require.Equal(t, time.Second, time.Since(begin))
 		_, err = invoke(t.Context(), cc)
 		require.ErrorIs(t, err, breaker.ErrOpen)
+
+		time.Sleep(5 * time.Second)
+		begin = time.Now()
+		_, err = open(t.Context(), cc, serverStream)
+		require.ErrorContains(t, err, "timeout: ProbeTimeout limit of 1s exceeded")
+		require.Equal(t, time.Second, time.Since(begin))
 	})
 }
 

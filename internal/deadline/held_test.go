@@ -65,6 +65,20 @@ func TestT1_ALimitEndsTheFirstPart(t *testing.T) {
 	})
 }
 
+// The error of a limit names it, whichever it is of those that there are.
+func TestAHeldLimitKeepsItsName(t *testing.T) {
+	for _, name := range []string{"Total", "Attempt", "ProbeTimeout", "FirstMessage"} {
+		synctest.Test(t, func(t *testing.T) {
+			bound := deadline.Bound{}.Nearer(name, time.Second)
+			opening := deadline.Hold(t.Context(), mono.Now(), bound, deadline.Bound{})
+			first := deadline.Hold(t.Context(), mono.Now(), deadline.Bound{}, bound)
+			time.Sleep(time.Second)
+			require.EqualError(t, opening.Opened(), "timeout: "+name+" limit of 1s exceeded")
+			require.EqualError(t, first.Delivered(), "timeout: "+name+" limit of 1s exceeded")
+		})
+	}
+}
+
 // T3: only a wait counts, and each anew (D051).
 func TestT3_IdleBoundsOneWait(t *testing.T) {
 	asked(t, func(t *testing.T, ask func(context.Context)) {

@@ -3,6 +3,8 @@ package grpcmw_test
 import (
 	"context"
 	"io"
+	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,12 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
+	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/timeout"
@@ -245,5 +249,76 @@ func TestB14_AModelThatFailsIsPassedOverAlone(t *testing.T) {
 		require.Equal(t, []int{4, 20, 0}, hitsOf(bad, good, b))
 		require.Equal(t, breaker.Open, breakerOf(t, k, "A|m1").State())
 		require.Equal(t, breaker.Closed, breakerOf(t, k, "A").State())
+	})
+}
+
+// A stream moves on only while nothing was delivered: D076, D079, D080 with several
+// upstreams.
+func TestD079_AStreamMovesOnOnlyBeforeItsFirstMessage(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		down := status.Error(codes.Unavailable, "cut")
+		a, b := play(t, messages(0, 0, down), messages(2, 0, down), silent), play(t, messages(3, 0, nil))
+		var seen verdicts
+		k := newKit(t, with(func(p *holdfast.Policy) { readOnly(p); oneAttempt(p); seen.note(p) }))
+		f := over(t, k, a, b)
+		upstream := ""
+		stream, err := open(t.Context(), f, serverStream, grpcmw.ReportUpstream(&upstream))
+		require.NoError(t, err)
+		texts, err := readAll(stream)
+		require.NoError(t, err)
+		require.Equal(t, "abc", strings.Join(texts, ""))
+		require.Equal(t, "b", upstream)
+		require.Equal(t, []call.Class{call.Unavailable, call.OK}, seen.take())
+
+		stream, err = open(t.Context(), f, serverStream, grpcmw.ReportUpstream(&upstream))
+		require.NoError(t, err)
+		texts, err = readAll(stream)
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.Equal(t, "ab", strings.Join(texts, ""))
+		require.Equal(t, "a", upstream)
+		require.Equal(t, []int{2, 1}, hitsOf(a, b))
+		require.Equal(t, []call.Class{call.Unavailable}, seen.take())
+		require.Equal(t, 2, breakerOf(t, k, "a").Counts().Failures)
+
+		// A stream that the client sends on is settled by its first message.
+		stream, err = open(t.Context(), f, bidiStream)
+		require.NoError(t, err)
+		require.NoError(t, stream.SendMsg(&healthpb.HealthCheckRequest{}))
+		time.Sleep(time.Millisecond) // the server has it
+		a.Wire.Reset()
+		_, err = readAll(stream)
+		require.Error(t, err)
+		require.Equal(t, []int{3, 1}, hitsOf(a, b))
+	})
+}
+
+// A refusal before anything was opened moves on as well: breaker and bulkhead.
+func TestF6_AStreamPassesARefusalOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a, b := play(t, silent), play(t, messages(3, 0, nil))
+		k := newKit(t, with(func(p *holdfast.Policy) {
+			readOnly(p)
+			oneAttempt(p)
+			p.Bulkhead = &bulkhead.Config{Limit: 1}
+		}))
+		f := over(t, k, a, b)
+		ctx, cancel := context.WithCancel(t.Context())
+		holding, err := open(ctx, f, serverStream)
+		require.NoError(t, err)
+		time.Sleep(time.Millisecond) // the server has it
+		for range 2 {
+			stream, err := open(t.Context(), f, serverStream)
+			require.NoError(t, err)
+			texts, err := readAll(stream)
+			require.NoError(t, err)
+			require.Equal(t, "abc", strings.Join(texts, ""))
+			breakerOf(t, k, "a").ForceOpen("test") // and now the breaker
+		}
+		require.Equal(t, []int{1, 2}, hitsOf(a, b))
+		require.Equal(t, 2, breakerOf(t, k, "b").Counts().Results, "each is booked")
+		require.Zero(t, maps.Collect(k.Bulkheads())["b"].InUse())
+		cancel()
+		_, err = readAll(holding)
+		require.Equal(t, codes.Canceled, status.Code(err))
 	})
 }

@@ -229,3 +229,24 @@ func TestT2_ABodyThatEndsWellBecauseItWasCut(t *testing.T) {
 		require.ErrorIs(t, err, breaker.ErrOpen, "it was booked as a failure")
 	})
 }
+
+// R11, H1: a hook may change the URL of its copy, and of that alone.
+func TestR11_AHookChangesItsOwnURL(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		var queries []string
+		s := start(t, proto, quick(), answers(func(w http.ResponseWriter, r *http.Request) {
+			queries = append(queries, r.URL.RawQuery)
+			w.WriteHeader(503)
+		}), httpmw.WithAttemptHook(func(req *http.Request, n int) error {
+			q := req.URL.Query()
+			q.Add("sig", fmt.Sprint(n))
+			req.URL.RawQuery = q.Encode()
+			return nil
+		}))
+		req := s.request(t, t.Context(), http.MethodGet, "/", "")
+		_, _, err := s.do(t, req)
+		require.NoError(t, err)
+		require.Equal(t, []string{"sig=1", "sig=2", "sig=3"}, queries)
+		require.Empty(t, req.URL.RawQuery)
+	})
+}

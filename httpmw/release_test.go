@@ -235,65 +235,6 @@ func TestT3_NothingTakesTheCallBeyondTotal(t *testing.T) {
 	})
 }
 
-// H2: a body that is read on after the answer, beyond what is kept, is not sent
-// again as if it were whole.
-func TestH2_ABodyReadOnAfterTheAnswerIsNotRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pieces := []string{"first ", strings.Repeat("x", 40<<10), strings.Repeat("y", 40<<10), "last"}
-		body := readerFunc(func(p []byte) (int, error) {
-			if len(pieces) == 0 {
-				return 0, io.EOF
-			}
-			time.Sleep(20 * time.Millisecond)
-			n := copy(p, pieces[0])
-			if pieces[0] = pieces[0][n:]; pieces[0] == "" {
-				pieces = pieces[1:]
-			}
-			return n, nil
-		})
-		hits := 0
-		p := quick()
-		p.Timeout = timeout.Off()
-		p.Retry.Backoff.Base = time.Second
-		s := memnet.Start(t, memnet.HTTP1, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			hits++
-			control := http.NewResponseController(w)
-			_ = control.EnableFullDuplex()
-			w.WriteHeader(503)
-			_ = control.Flush()
-			_, _ = io.Copy(io.Discard, r.Body)
-		}))
-		k := newKit(t, p)
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL, body)
-		require.NoError(t, err)
-		resp, err := httpmw.NewTransport(s.Transport, k).RoundTrip(req)
-		require.NoError(t, err)
-		require.Equal(t, 503, resp.StatusCode)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, 1, hits)
-		require.Error(t, httpmw.Stopped(resp))
-	})
-}
-
-// The caller's own body that cannot be read says nothing about the server, and is
-// not sent again.
-func TestABodyThatCannotBeReadIsTheCallersFault(t *testing.T) {
-	overEach(t, func(t *testing.T, proto memnet.Proto) {
-		attempts := 0
-		s := start(t, proto, quick(), answers(status(200, "")), httpmw.WithAttemptHook(func(*http.Request, int) error { attempts++; return nil }))
-		broken := errors.New("disk error")
-		for range 10 {
-			req := s.request(t, t.Context(), http.MethodPut, "/", "")
-			req.Body = io.NopCloser(readerFunc(func([]byte) (int, error) { return 0, broken }))
-			_, err := s.transport.RoundTrip(req)
-			require.ErrorIs(t, err, broken)
-		}
-		require.Equal(t, 10, attempts)
-		_, _, err := s.get(t, "/")
-		require.NoError(t, err)
-	})
-}
-
 // A caller who cancels in the old way is a caller who cancels.
 func TestTheOldCancelIsUnderstood(t *testing.T) {
 	overEach(t, func(t *testing.T, proto memnet.Proto) {
@@ -310,27 +251,6 @@ func TestTheOldCancelIsUnderstood(t *testing.T) {
 			require.NotErrorIs(t, err, breaker.ErrOpen)
 			require.Len(t, s.script.hits(), i+1)
 		}
-	})
-}
-
-// R11, H1: a hook may change the URL of its copy, and of that alone.
-func TestR11_AHookChangesItsOwnURL(t *testing.T) {
-	overEach(t, func(t *testing.T, proto memnet.Proto) {
-		var queries []string
-		s := start(t, proto, quick(), answers(func(w http.ResponseWriter, r *http.Request) {
-			queries = append(queries, r.URL.RawQuery)
-			w.WriteHeader(503)
-		}), httpmw.WithAttemptHook(func(req *http.Request, n int) error {
-			q := req.URL.Query()
-			q.Add("sig", fmt.Sprint(n))
-			req.URL.RawQuery = q.Encode()
-			return nil
-		}))
-		req := s.request(t, t.Context(), http.MethodGet, "/", "")
-		_, _, err := s.do(t, req)
-		require.NoError(t, err)
-		require.Equal(t, []string{"sig=1", "sig=2", "sig=3"}, queries)
-		require.Empty(t, req.URL.RawQuery)
 	})
 }
 

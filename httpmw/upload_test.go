@@ -256,3 +256,62 @@ func TestH1_TheBodyOfARefusedRequestIsClosed(t *testing.T) {
 		require.NoError(t, held.Body.Close())
 	})
 }
+
+// H2: a body that is read on after the answer, beyond what is kept, is not sent
+// again as if it were whole.
+func TestH2_ABodyReadOnAfterTheAnswerIsNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pieces := []string{"first ", strings.Repeat("x", 40<<10), strings.Repeat("y", 40<<10), "last"}
+		body := readerFunc(func(p []byte) (int, error) {
+			if len(pieces) == 0 {
+				return 0, io.EOF
+			}
+			time.Sleep(20 * time.Millisecond)
+			n := copy(p, pieces[0])
+			if pieces[0] = pieces[0][n:]; pieces[0] == "" {
+				pieces = pieces[1:]
+			}
+			return n, nil
+		})
+		hits := 0
+		p := quick()
+		p.Timeout = timeout.Off()
+		p.Retry.Backoff.Base = time.Second
+		s := memnet.Start(t, memnet.HTTP1, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			hits++
+			control := http.NewResponseController(w)
+			_ = control.EnableFullDuplex()
+			w.WriteHeader(503)
+			_ = control.Flush()
+			_, _ = io.Copy(io.Discard, r.Body)
+		}))
+		k := newKit(t, p)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL, body)
+		require.NoError(t, err)
+		resp, err := httpmw.NewTransport(s.Transport, k).RoundTrip(req)
+		require.NoError(t, err)
+		require.Equal(t, 503, resp.StatusCode)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, 1, hits)
+		require.Error(t, httpmw.Stopped(resp))
+	})
+}
+
+// The caller's own body that cannot be read says nothing about the server, and is
+// not sent again.
+func TestABodyThatCannotBeReadIsTheCallersFault(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		attempts := 0
+		s := start(t, proto, quick(), answers(status(200, "")), httpmw.WithAttemptHook(func(*http.Request, int) error { attempts++; return nil }))
+		broken := errors.New("disk error")
+		for range 10 {
+			req := s.request(t, t.Context(), http.MethodPut, "/", "")
+			req.Body = io.NopCloser(readerFunc(func([]byte) (int, error) { return 0, broken }))
+			_, err := s.transport.RoundTrip(req)
+			require.ErrorIs(t, err, broken)
+		}
+		require.Equal(t, 10, attempts)
+		_, _, err := s.get(t, "/")
+		require.NoError(t, err)
+	})
+}

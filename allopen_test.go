@@ -218,8 +218,8 @@ func TestF6_AStreamIsNoForcedTryForEver(t *testing.T) {
 			require.NoError(t, err)
 			held, res := context.Context(nil), call.Result{}
 			for held == nil {
-				require.True(t, c.Next(ctx, res, nil))
-				held, res = c.OpenHeld(ctx, &a)
+				require.True(t, c.Next(ctx, &res, nil))
+				held = c.OpenHeld(ctx, &a, &res)
 			}
 			require.Equal(t, "A", c.Info().Target)
 			require.NoError(t, a.Opened())

@@ -36,7 +36,7 @@ func (c *Call) RunHedged(
 	}
 	returned := false
 	defer func() { c.close(ctx, err, returned) }()
-	for res := (call.Result{}); c.Next(ctx, res, nil); { // Retry(
+	for res := (call.Result{}); c.Next(ctx, &res, nil); { // Retry(
 		res = c.Race(ctx, false, lanes)
 	}
 	answer, err = c.Fallback(ctx) // Fallback(

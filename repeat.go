@@ -16,14 +16,14 @@ import (
 // It waits as long as the policy asks. prepare, if not nil, is called when such a
 // wait begins, to give back what the failed attempt still holds and to make
 // ready what the next one needs; its error ends the call.
-func (c *Call) Next(ctx context.Context, res call.Result, prepare func(context.Context) error) bool {
+func (c *Call) Next(ctx context.Context, res *call.Result, prepare func(context.Context) error) bool {
 	if c.attempts == 0 {
 		return c.first(ctx)
 	}
 	if c.admitted {
-		c.last = res
+		c.last = *res
 	}
-	return c.again(ctx, &res, prepare)
+	return c.again(ctx, res, prepare)
 }
 
 // again is Next after an attempt, whose end is in c.last, or after its refusal.
@@ -59,7 +59,9 @@ func (c *Call) again(ctx context.Context, refusal *call.Result, prepare func(con
 		c.tellRefused(ctx)
 		return false
 	}
-	c.last = *res
+	if c.walk != nil {
+		c.last = *res
+	}
 	if c.raced || res.Class == call.OK {
 		return false
 	}

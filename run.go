@@ -62,24 +62,24 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 			a.unwind(ctx, res)
 		}
 	}()
-	timed, began := c.hooks.Tried != nil, mono.Instant{}
-	if timed {
-		began = mono.Now()
-	}
+	began := c.Trying()
 	attempt(bounded, n)
 	if res.Class != call.OK || c.method.classify != nil {
-		end := *res
-		*res = call.Result{Class: call.ServerFault}
-		*res = c.Classify(ctx, a.Judge(ctx, end))
+		c.judge(ctx, a, res)
 	}
 	if a.tally != nil {
 		c.countPlain(a, res)
 	}
-	if timed {
-		c.Tried(ctx, n, began, *res)
-	}
+	c.Tried(ctx, n, began, res)
 	a.end(ctx, res, mono.Now())
 	ended = true
+}
+
+// judge gives an attempt's end its verdict.
+func (c *Call) judge(ctx context.Context, a *Attempt, res *call.Result) {
+	end := *res
+	*res = call.Result{Class: call.ServerFault} // what a panic of the policy's leaves standing
+	*res = c.Classify(ctx, a.Judge(ctx, end))
 }
 
 // open admits one attempt: CircuitBreaker( Timeout( Bulkhead( , in this order.
@@ -151,10 +151,10 @@ func (c *Call) noteRepeat(ctx context.Context, a *Attempt) {
 }
 
 // OpenHeld admits one attempt that outlives the function that makes it. If it is
-// refused the context is nil and nothing is held. It is for the adapter then to
-// call a.Book and a.Release.
-func (c *Call) OpenHeld(ctx context.Context, a *Attempt) (held context.Context, refusal call.Result) {
-	held = c.open(ctx, a, true, &refusal)
+// refused the context is nil, the reason is in refusal and nothing is held. It is for
+// the adapter then to call a.Book and a.Release.
+func (c *Call) OpenHeld(ctx context.Context, a *Attempt, refusal *call.Result) (held context.Context) {
+	held = c.open(ctx, a, true, refusal)
 	c.note(ctx, a, held != nil)
-	return held, refusal
+	return held
 }

@@ -167,13 +167,13 @@ func TestR6_APanicBeforeARepeatCostsNoToken(t *testing.T) {
 		var c holdfast.Call
 		ctx, err := c.Begin(t.Context(), b.Table().Default(), read, holdfast.Terms{})
 		require.NoError(t, err)
-		require.True(t, c.Next(ctx, call.Result{}, nil))
+		require.True(t, c.Next(ctx, new(call.Result), nil))
 		var a holdfast.Attempt
-		held, _ := c.OpenHeld(ctx, &a)
+		held := c.OpenHeld(ctx, &a, new(call.Result))
 		require.NotNil(t, held)
 		a.Book(ctx, fault)
 		a.Release()
-		require.PanicsWithValue(t, "boom", func() { c.Next(ctx, fault, func(context.Context) error { panic("boom") }) })
+		require.PanicsWithValue(t, "boom", func() { c.Next(ctx, &fault, func(context.Context) error { panic("boom") }) })
 		require.InDelta(t, 10, tokens(k), 0.01, "what prepares it")
 	})
 }

@@ -106,8 +106,12 @@ func (c *Call) Trying() (began mono.Instant) {
 }
 
 // Tried tells of the end of the n-th attempt, or of its answer.
-func (c *Call) Tried(ctx context.Context, n int, began mono.Instant, res call.Result) {
-	if h := c.hooks.Tried; h != nil {
-		h(ctx, Tried{Info: c.info, Number: n, Result: res, Took: mono.Now().Sub(began)})
+func (c *Call) Tried(ctx context.Context, n int, began mono.Instant, res *call.Result) {
+	if c.hooks.Tried != nil {
+		c.tellTried(ctx, n, began, res)
 	}
+}
+
+func (c *Call) tellTried(ctx context.Context, n int, began mono.Instant, res *call.Result) {
+	c.hooks.Tried(ctx, Tried{Info: c.info, Number: n, Result: *res, Took: mono.Now().Sub(began)})
 }

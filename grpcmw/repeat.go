@@ -30,7 +30,7 @@ type repeat struct {
 func (s *stream) next(res call.Result) bool {
 	r := s.record
 	// Asked before Next as well: whoever ends a call that panics reads what Next writes.
-	for !r.isOver() && r.call.Next(r.ctx, res, nil) && !r.isOver() {
+	for !r.isOver() && r.call.Next(r.ctx, &res, nil) && !r.isOver() {
 		r.attempts.Store(int32(r.call.Attempt()))
 		r.sentBefore.Store(r.call.SentBefore())
 		t := &r.first
@@ -38,9 +38,8 @@ func (s *stream) next(res call.Result) bool {
 			t = &try{record: r, stream: unopened{r}}
 		}
 		s.used = true
-		held, refusal := r.call.OpenHeld(r.ctx, &t.attempt)
+		held := r.call.OpenHeld(r.ctx, &t.attempt, &res)
 		if held == nil {
-			res = refusal
 			continue
 		}
 		t.held, t.info = held, r.call.Info()

@@ -65,7 +65,7 @@ func (x *exchange) run(ctx context.Context, attempt func(context.Context)) (resp
 	if x.call.MayRetry() {
 		prepare = x.prepare
 	}
-	for x.call.Next(ctx, x.res, prepare) {
+	for x.call.Next(ctx, &x.res, prepare) {
 		attempt(ctx)
 	}
 	resp, err = x.finish(ctx)
@@ -81,9 +81,8 @@ func (x *exchange) attempt(ctx context.Context) {
 		*l = lane{}
 	}
 	l.begin(ctx, x.call.Attempt(), x.room())
-	held, refusal := x.call.OpenHeld(ctx, &l.attempt)
+	held := x.call.OpenHeld(ctx, &l.attempt, &x.res)
 	if held == nil {
-		x.res = refusal
 		return
 	}
 	l.run(x, held, &x.res)

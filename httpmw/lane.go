@@ -61,7 +61,7 @@ func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
 	out, err := l.request(x, held, passes)
 	if err != nil {
 		*res = x.call.Classify(l.ctx, call.Result{Class: call.Permanent, Err: err, NotSent: true})
-		x.call.Tried(l.ctx, l.n, began, *res)
+		x.call.Tried(l.ctx, l.n, began, res)
 		l.end(res, mono.Now())
 		return
 	}
@@ -75,7 +75,7 @@ func (l *lane) run(x *exchange, held context.Context, res *call.Result) {
 		err = l.opened(x.transport.options.first, now)
 	}
 	l.classify(x, err, out.URL.Scheme, trace, res)
-	x.call.Tried(l.ctx, l.n, began, *res)
+	x.call.Tried(l.ctx, l.n, began, res)
 	if err != nil {
 		l.end(res, mono.Now())
 		return

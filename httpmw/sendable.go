@@ -21,7 +21,7 @@ func sendable(req *http.Request) (keyed bool, err error) {
 		return false, errors.New("httpmw: the request's URL has no scheme")
 	case isHTTP(req.URL.Scheme) && req.URL.Host == "":
 		return false, errors.New("httpmw: the request's URL has no host")
-	case req.Method != "" && !isToken(req.Method):
+	case nameOf(methodOf(req)) == otherMethod && !isToken(req.Method):
 		return false, fmt.Errorf("httpmw: the request's method %q is no method", req.Method)
 	}
 	// A host that is none may hold a user and a password: no error repeats it.

@@ -19,8 +19,8 @@
 // Closed, it admits all and judges results by the rules of [Config]: shares of
 // failures and of slow attempts, a number of failures, failures in a row, and
 // silence. Open, it refuses until the cooldown is over. Then it is half-open:
-// at most Probes attempts are in flight, the probes; each has a lease, a time after
-// which it has failed though nobody has told its end. ProbeSuccesses in a row close,
+// at most Probes attempts are in flight, the probes; each has a lease, a time within
+// which it must be answered or has failed. ProbeSuccesses in a row close,
 // one failure opens for longer. After a recovery it may admit a growing share only,
 // the ramp.
 //

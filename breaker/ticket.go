@@ -12,7 +12,7 @@ type Ticket struct {
 	b  *Breaker // nil once done
 	ep *episode
 
-	// at is the time of the admission; once answered, how long that took.
+	// at is the time of the admission; once answered, how long that took, packed.
 	at mono.Instant
 
 	// A ticket of four words is handed over in registers: 15 ns less for an

@@ -11,6 +11,6 @@
 //	}
 //	defer permit.Release()
 //
-// [Turn], the methods that end in At and a few others whose docstrings begin the same way
-// are for the kit's own packages and change without notice.
+// [Turn], and a few methods whose docstrings begin as its does, are for the kit's own
+// packages and change without notice.
 package bulkhead

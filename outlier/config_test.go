@@ -25,14 +25,13 @@ func TestC1_DefaultsAreFilled(t *testing.T) {
 
 func TestFaultsAreNamed(t *testing.T) {
 	for want, c := range map[string]outlier.Config{
-		"outlier: Window = -1: must be between 1 and 32768, or 0 for the default": {Window: -1},
-		"outlier: MinCalls = 9: must not exceed Window = 5":                       {Window: 5, MinCalls: 9},
-		"outlier: FailureRate = 2: must be between 1e-09 and 1, or 0 for the default": {
-			FailureRate: 2},
-		"outlier: Time = -1s: must be positive, or 0 for the default":              {Time: -time.Second},
-		"outlier: MaxTime = 1s: must be at least Time = 10s, or 0 for the default": {MaxTime: time.Second},
-		"outlier: TrialTimeout = -1s: must be positive, or 0 for the default":      {TrialTimeout: -time.Second},
-		"outlier: MaxEjected = -1: must not be negative; 0 is all but one":         {MaxEjected: -1},
+		"outlier: Window = -1: must be between 1 and 32768, or 0 for the default":     {Window: -1},
+		"outlier: MinCalls = 9: must not exceed Window = 5":                           {Window: 5, MinCalls: 9},
+		"outlier: FailureRate = 2: must be between 1e-09 and 1, or 0 for the default": {FailureRate: 2},
+		"outlier: Time = -1s: must be positive, or 0 for the default":                 {Time: -time.Second},
+		"outlier: MaxTime = 1s: must be at least Time = 10s, or 0 for the default":    {MaxTime: time.Second},
+		"outlier: TrialTimeout = -1s: must be positive, or 0 for the default":         {TrialTimeout: -time.Second},
+		"outlier: MaxEjected = -1: must not be negative; 0 is all but one":            {MaxEjected: -1},
 	} {
 		require.EqualError(t, c.Check(), want)
 	}

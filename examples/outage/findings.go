@@ -103,7 +103,7 @@ func (f *foresight) sayBreaker(say func(string, ...any)) {
 			if len(ways) > 1 {
 				by = " by " + w.rule
 			}
-			say("The breaker never opens%s: %s.", by, w.never)
+			say("The breaker is not expected to open%s: %s.", by, w.never)
 		}
 		return
 	}
@@ -113,7 +113,7 @@ func (f *foresight) sayBreaker(say func(string, ...any)) {
 		switch {
 		case i == first:
 		case w.after == never:
-			say("By %s it never opens: %s.", w.rule, w.never)
+			say("By %s it is not expected to: %s.", w.rule, w.never)
 		default:
 			say("By %s it could know after about %s.", w.rule, short(w.after.Round(10*time.Millisecond)))
 		}

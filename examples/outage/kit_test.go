@@ -15,7 +15,7 @@ import (
 func TestAPolicyFile(t *testing.T) {
 	text := string(output(t, "-seeds=3", "-policy", "scenarios/policy.yaml", "-scenario", "scenarios/rare.yaml"))
 	require.Contains(t, text, `GET /reports/{id}, by the policy of Methods["GET /reports/{id}"]`)
-	require.Contains(t, text, "- The breaker never opens: 20 calls in 10 s are needed, this method makes 9.")
+	require.Contains(t, text, "- The breaker is not expected to open: 20 calls in 10 s are needed, this method makes 9.")
 	require.Contains(t, text, "- A call gets one attempt: Retry is off in Methods")
 	require.Contains(t, text, "- The breaker opened in none of the runs.")
 

@@ -165,7 +165,7 @@ func TestTheFindings(t *testing.T) {
 			with(func(s *scenario) { s.Rate = 0.9 }),
 			holdfast.Policy{Breaker: &narrow},
 			[]string{
-				"The breaker never opens: 20 calls in 10 s are needed, this method makes 9.",
+				"The breaker is not expected to open: 20 calls in 10 s are needed, this method makes 9.",
 				"A silence takes 1.8 threads: 0.9 calls a second x 2 s (Timeout.Attempt). The caller has 40.",
 			},
 		},
@@ -180,7 +180,7 @@ func TestTheFindings(t *testing.T) {
 			"no limit", silence, holdfast.Policy{Timeout: timeout.Off(), Breaker: &narrow},
 			[]string{
 				"Nothing in the policy bounds the wait for an answer: a silence takes thread after thread for as long as it lasts, and all 40 within 800 ms.",
-				"The breaker never opens: nothing ends an attempt that gets no answer.",
+				"The breaker is not expected to open: nothing ends an attempt that gets no answer.",
 			},
 		},
 		{
@@ -200,7 +200,7 @@ func TestTheFindings(t *testing.T) {
 			"a bulkhead too narrow for the stall rule", silence,
 			holdfast.Policy{Breaker: &stall, Bulkhead: &bulkhead.Config{Limit: 8}},
 			[]string{
-				"The breaker never opens: 10 attempts without an answer are needed, and no more than 8 run at once.",
+				"The breaker is not expected to open: 10 attempts without an answer are needed, and no more than 8 run at once.",
 				"The bulkhead lets at most 8 wait, of the caller's 40.",
 			},
 		},
@@ -212,7 +212,7 @@ func TestTheFindings(t *testing.T) {
 			"slow, and no rule for it",
 			with(func(s *scenario) { s.Fault.Kind, s.Fault.Latency = slow, time.Second }),
 			holdfast.Policy{Breaker: &narrow},
-			[]string{"Slowness takes 50 threads: 50 calls a second x 1 s.", "The breaker never opens: no attempt fails in this fault."},
+			[]string{"Slowness takes 50 threads: 50 calls a second x 1 s.", "The breaker is not expected to open: no attempt fails in this fault."},
 		},
 		{
 			"slow, and a rule for it",
@@ -224,7 +224,7 @@ func TestTheFindings(t *testing.T) {
 			"too few errors",
 			with(func(s *scenario) { s.Fault.Kind, s.Fault.Share = failing, 0.3; s.Fault.Latency = time.Millisecond }),
 			holdfast.Policy{Breaker: &breaker.Config{}},
-			[]string{"The breaker never opens: 30 % of the attempts fail, and the rule asks for 50 %."},
+			[]string{"The breaker is not expected to open: 30 % of the attempts fail, and the rule asks for 50 %."},
 		},
 		{
 			"too few errors, but a small window",
@@ -236,7 +236,7 @@ func TestTheFindings(t *testing.T) {
 			"a silence shorter than the window needs",
 			with(func(s *scenario) { s.Fault.To = from + 4*time.Second }),
 			holdfast.Policy{Breaker: &breaker.Config{}},
-			[]string{"The breaker never opens: within the 4 s of it the window of 20 s does not hold enough of it."},
+			[]string{"The breaker is not expected to open: within the 4 s of it the window of 20 s does not hold enough of it."},
 		},
 		{
 			"in a row",
@@ -247,7 +247,7 @@ func TestTheFindings(t *testing.T) {
 			"in a row, with answers between",
 			with(func(s *scenario) { s.Fault.Kind, s.Fault.Share = partial, 0.25 }),
 			holdfast.Policy{Breaker: &breaker.Config{Consecutive: 5}},
-			[]string{"The breaker never opens: answers come in between: 5 in a row are chance."},
+			[]string{"The breaker is not expected to open: answers come in between: 5 in a row are chance."},
 		},
 	} {
 		none := result{measured: measured{downstream: &span{}, threads: &span{}, transitions: &span{}}}

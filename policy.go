@@ -76,7 +76,7 @@ type Config struct {
 //   - Total 30 s, Attempt 10 s, Idle 30 s for HTTP bodies of known length;
 //   - 3 attempts for ReadOnly and Idempotent calls, full jitter on 50 ms
 //     doubling to 5 s, a budget of 20 % of successes and 10 a second;
-//   - a breaker per target: at least 10 calls of the last 20 s, half of them
+//   - a breaker per target: at least 10 attempts of the last 20 s, half of them
 //     failed, opens for 5 s doubling to 30 s with 20 % jitter; one probe at a
 //     time, three successes in a row close;
 //   - a bulkhead of 1000 per target without a queue;

@@ -98,8 +98,8 @@ func (c *Call) begin(ctx context.Context, m *Method, terms *Terms) (context.Cont
 		c.bucket = retry.NewBucketAt(c.retry.Budget, c.now) // the policy has none to share
 	}
 	c.hedged = c.hedges && c.mayHedge()
-	if counting := m.counting.Load(); counting != nil {
-		c.count(counting)
+	if all := m.counting.all.Load(); all != nil {
+		c.count(all)
 	}
 	c.passes = true
 	if retries := c.MayRetry(); around.override != nil || retries && !around.nested {

@@ -23,7 +23,7 @@ type Kit struct {
 
 	fleet *breaker.Fleet // nil if the breakers are this process's own
 
-	counting atomic.Pointer[tallies] // nil if nobody counts
+	counting counting
 }
 
 // New returns a kit for c, which it copies. The error names every bad field of

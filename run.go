@@ -21,17 +21,21 @@ import (
 func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int)) (answer any, err error) {
 	returned := false
 	if c.followed() {
-		defer func() { c.close(ctx, err, returned) }()
+		defer c.unwoundUnless(&returned) // not what captures err, which all calls would pay for
 	}
 	var refusal call.Result
 	for again := c.first(ctx); again; again = c.again(ctx, &refusal, nil) { // Retry(
 		if c.once(ctx, attempt, &refusal) {
 			returned = true
+			if c.followed() {
+				c.returnAt(ctx, nil, c.now)
+			}
 			return nil, nil
 		}
 	}
 	answer, err = c.Fallback(ctx) // Fallback(
 	returned = true
+	c.Return(ctx, err)
 	return answer, err
 }
 
@@ -56,9 +60,11 @@ func (c *Call) once(ctx context.Context, attempt func(context.Context, int), ref
 func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt func(context.Context, int), res *call.Result) {
 	*res = call.Result{}         // and not with a class in it, which would be a copy
 	res.Class = call.ServerFault // what a panic leaves standing
+	var plain *Tally             // to count by once the layers have been told: their locked operations and this one are cheap together
 	ended := false
 	defer func() {
 		if !ended {
+			plain.countPlain()
 			a.unwind(ctx, res)
 		}
 	}()
@@ -68,10 +74,15 @@ func (c *Call) within(ctx, bounded context.Context, a *Attempt, n int, attempt f
 		c.judge(ctx, a, res)
 	}
 	if a.tally != nil {
-		c.countPlain(a, res)
+		plain = c.plainly(a, res)
 	}
 	c.Tried(ctx, n, began, res)
-	a.end(ctx, res, mono.Now())
+	now := mono.Now()
+	if !c.hedged { // else others are at c
+		c.now = now
+	}
+	a.end(ctx, res, now)
+	plain.countPlain()
 	ended = true
 }
 

@@ -54,6 +54,7 @@ func (m *Method) look(info call.Info, now mono.Instant) *state {
 	if s := slot.Load(); s != nil && s.key == key && now.Sub(s.at) < stateAge {
 		return s
 	}
+	m.counting.ask()
 	s := &state{at: now, key: key}
 	if l := &m.breaker; l.policy != nil {
 		key, outer := l.level.keys(info, l.policy.Scope == breaker.PerMethod, l.policy.Scope == breaker.TwoLevel)

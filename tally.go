@@ -2,6 +2,8 @@ package holdfast
 
 import (
 	"iter"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/keyed"
@@ -16,15 +18,15 @@ const maxTallies = 1000
 type Tally struct {
 	name string
 
-	// Where the call is one attempt that ends well, and its end is known at once,
-	// one counter stands for both: who counts twice pays twice.
-	plain stripe.Counter
-
 	calls, attempts       [classes]stripe.Counter
 	first, repeats        [causes]stripe.Counter // refusals
 	retries, hedges, wons stripe.Counter
 	failovers             stripe.Counter
 	fallbacks             stripe.Counter
+
+	// Where the call is one attempt that ends well, and its end is known at once,
+	// one counter stands for both: who counts twice pays twice.
+	plain stripe.Stripes
 }
 
 const classes = int(call.Permanent) + 1
@@ -89,44 +91,98 @@ func (t *Tally) Fallbacks() uint64 { return t.fallbacks.Load() }
 // tallies are those of a kit, by the names of the methods.
 type tallies = keyed.Registry[*Tally]
 
+// counting is whether the calls of a kit are counted.
+type counting struct {
+	all  atomic.Pointer[tallies]     // nil if nobody counts
+	when atomic.Pointer[func() bool] // says whether somebody does by now; nil if nobody waits
+}
+
 // Count makes the kit count its calls from now on, for [Kit.Tallies]. Before it is
 // called nothing is counted, and nothing is paid for it; then each call pays for an
 // atomic addition or two. To call it again does nothing.
 func (k *Kit) Count() {
-	k.counting.CompareAndSwap(nil, keyed.New(keyed.Options[*Tally]{
+	k.counting.all.CompareAndSwap(nil, keyed.New(keyed.Options[*Tally]{
 		Max:  maxTallies,
 		New:  func(name string) *Tally { return &Tally{name: name} },
 		Idle: func(*Tally) bool { return false }, // sums are not to fall
 	}))
 }
 
+// CountWhen is [Kit.Count] from when wanted first returns true. It is asked now, and
+// then by calls, about once a second: it must not wait for anything.
+func (k *Kit) CountWhen(wanted func() bool) {
+	if wanted() {
+		k.Count()
+		return
+	}
+	for {
+		before := k.counting.when.Load()
+		count := func() bool {
+			if before != nil && (*before)() || wanted() {
+				k.Count()
+				return true
+			}
+			return false
+		}
+		if k.counting.when.CompareAndSwap(before, &count) {
+			return
+		}
+	}
+}
+
+// ask begins to count if somebody has come who wants it.
+func (c *counting) ask() {
+	if when := c.when.Load(); when != nil && (*when)() {
+		c.when.CompareAndSwap(when, nil)
+	}
+}
+
 // Tallies ranges over what the calls of the kit have come to since [Kit.Count], by
 // the name of the method. The calls of names beyond the first 1,000 are counted
 // together, as breaker.OverflowKey.
 func (k *Kit) Tallies() iter.Seq2[string, *Tally] {
-	if all := k.counting.Load(); all != nil {
+	if all := k.counting.all.Load(); all != nil {
 		return all.All()
 	}
 	return func(func(string, *Tally) bool) {}
 }
 
-// countPlain counts a call together with its attempt, where that has the answer.
-func (c *Call) countPlain(a *Attempt, res *call.Result) {
-	if a.tally != nil && res.Class == call.OK && !c.hedged {
-		a.tally.plain.Add()
-		a.tally, c.counted = nil, true
+// plainly takes a call that has its answer from the attempt as one to be counted
+// together with that, and returns what by; nil if it is none.
+func (c *Call) plainly(a *Attempt, res *call.Result) *Tally {
+	t := a.tally
+	if res.Class != call.OK || c.hedged {
+		return nil
+	}
+	a.tally, c.counted = nil, true
+	return t
+}
+
+// countPlain counts a call together with its attempt; nil counts nothing.
+func (t *Tally) countPlain() {
+	if t != nil {
+		t.plain.Add()
 	}
 }
 
-// count finds the counters of a call that begins.
+// count finds the counters of a call that begins. Most policies are of one method,
+// whose name is one string in memory.
 func (c *Call) count(all *tallies) {
-	first := c.method.tally.Load() // most policies are of one method
+	first := c.method.tally.Load()
+	if first == nil || unsafe.StringData(first.name) != unsafe.StringData(c.info.Method) || len(first.name) != len(c.info.Method) {
+		first = c.lookTally(all, first)
+	}
+	c.tally = first
+}
+
+// lookTally is count for a call of another method than first, or maybe of the same.
+func (c *Call) lookTally(all *tallies, first *Tally) *Tally {
 	if first != nil && first.name == c.info.Method {
-		c.tally = first
-		return
+		return first
 	}
-	c.tally = all.For(c.info.Method, c.now)
+	t := all.For(c.info.Method, c.now)
 	if first == nil {
-		c.method.tally.Store(c.tally)
+		c.method.tally.Store(t)
 	}
+	return t
 }

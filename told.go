@@ -149,10 +149,16 @@ func (c *Call) CallEnd(err error) CallEnd {
 // [Call.Unwound].
 func (c *Call) Return(ctx context.Context, err error) {
 	if c.followed() {
-		end, counted := c.CallEnd(err), c.counted
-		c.counted = true // also if a hook panics
-		c.returnAs(ctx, end, counted)
+		c.returnAt(ctx, err, mono.First())
 	}
+}
+
+// returnAt is Return for a caller who has read the clock; mono.First stands
+// for one that has not.
+func (c *Call) returnAt(ctx context.Context, err error, now mono.Instant) {
+	end, counted := c.CallEnd(err), c.counted
+	c.counted = true // also if a hook panics
+	c.returnAs(ctx, end, counted, now)
 }
 
 // followed reports whether anybody wants to know that the call returns.
@@ -162,9 +168,11 @@ func (c *Call) followed() bool {
 
 // ReturnAs is Return for a call whose end is not to be read from c, because
 // another goroutine may be at it.
-func (c *Call) ReturnAs(ctx context.Context, end CallEnd) { c.returnAs(ctx, end, c.counted) }
+func (c *Call) ReturnAs(ctx context.Context, end CallEnd) {
+	c.returnAs(ctx, end, c.counted, mono.First())
+}
 
-func (c *Call) returnAs(ctx context.Context, end CallEnd, counted bool) {
+func (c *Call) returnAs(ctx context.Context, end CallEnd, counted bool, now mono.Instant) {
 	if c.tally != nil && !counted {
 		c.tally.calls[slot(end.Result.Class)].Add()
 	}
@@ -175,7 +183,10 @@ func (c *Call) returnAs(ctx context.Context, end CallEnd, counted bool) {
 		defer c.told.returned(end, c.raced)
 	}
 	if h := c.hooks.Returned; h != nil {
-		h(ctx, Returned{CallEnd: end, Took: mono.Now().Sub(c.began)})
+		if now == mono.First() {
+			now = mono.Now()
+		}
+		h(ctx, Returned{CallEnd: end, Took: now.Sub(c.began)})
 	}
 }
 
@@ -187,6 +198,12 @@ func (c *Call) close(ctx context.Context, err error, returned bool) {
 		return
 	}
 	c.Unwound()
+}
+
+func (c *Call) unwoundUnless(returned *bool) {
+	if !*returned {
+		c.Unwound()
+	}
 }
 
 // Unwound tells those who watch that a panic or a Goexit, which goes on, ends the

@@ -12,8 +12,8 @@ import (
 
 // watchers are those who want to know what the calls of an edition do.
 type watchers struct {
-	hooks    atomic.Pointer[Hooks]    // never nil: those of the config with those attached
-	counting *atomic.Pointer[tallies] // the kit's
+	hooks    atomic.Pointer[Hooks] // never nil: those of the config with those attached
+	counting *counting             // the kit's
 }
 
 // tellRefused tells that the call has ended because the kit turned an attempt away, if

@@ -15,8 +15,9 @@ import (
 
 // Metrics says how kits are measured. The zero Metrics is useful.
 type Metrics struct {
-	// Provider is where the metrics go. Nil is the global one, which drops them
-	// until the program sets another.
+	// Provider is where the metrics go. Nil is the global one. Until the program sets
+	// one, and for ever by one of package noop, nothing is counted and calls pay
+	// nothing for it; one that is set later counts from a second after at most.
 	Provider metric.MeterProvider
 
 	// Durations asks for the histograms of calls, of waits in bulkheads' queues and
@@ -79,7 +80,7 @@ func (m Metrics) Register(kits ...*holdfast.Kit) (stop func(), err error) {
 	}
 	c := &collector{instruments: in, maxKeys: m.MaxKeys}
 	for _, k := range kits {
-		k.Count()
+		k.CountWhen(func() bool { return readable(m.Provider) })
 		c.kits = append(c.kits, &kitSeries{kit: k, maxKeys: m.MaxKeys, methods: newMethodNames(m.MaxMethods), ledger: ledger{most: m.MaxKeys}})
 	}
 	callback, err := meter.RegisterCallback(c.collect, in.all()...)

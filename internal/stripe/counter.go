@@ -13,22 +13,17 @@ import (
 // Counter is zero; it is not to be copied.
 type Counter struct {
 	n       atomic.Uint64
-	stripes atomic.Pointer[[8]stripe]
-}
-
-type stripe struct {
-	n atomic.Uint64
-	_ [56]byte
+	stripes atomic.Pointer[Stripes]
 }
 
 // Add counts one.
 func (c *Counter) Add() {
 	if s := c.stripes.Load(); s != nil {
-		s[here()%uintptr(len(s))].n.Add(1)
+		s.Add()
 		return
 	}
 	if v := c.n.Load(); !c.n.CompareAndSwap(v, v+1) {
-		c.stripes.CompareAndSwap(nil, new([8]stripe))
+		c.stripes.CompareAndSwap(nil, new(Stripes))
 		c.n.Add(1)
 	}
 }
@@ -40,9 +35,26 @@ func (c *Counter) AddN(n uint64) { c.n.Add(n) }
 func (c *Counter) Load() uint64 {
 	n := c.n.Load()
 	if s := c.stripes.Load(); s != nil {
-		for i := range s {
-			n += s[i].n.Load()
-		}
+		n += s.Load()
+	}
+	return n
+}
+
+// Stripes is a counter as a [Counter] is that has found many callers: for what is
+// counted so often that even to look for them is dear. To add is a part of the caller.
+type Stripes [8]struct {
+	n atomic.Uint64
+	_ [56]byte
+}
+
+// Add counts one.
+func (s *Stripes) Add() { s[here()%uintptr(len(s))].n.Add(1) }
+
+// Load returns the count.
+func (s *Stripes) Load() uint64 {
+	n := uint64(0)
+	for i := range s {
+		n += s[i].n.Load()
 	}
 	return n
 }

@@ -13,7 +13,7 @@ import (
 func TestNothingIsLostWhereManyCount(t *testing.T) {
 	const counters, each = 16, 20_000
 	var c Counter
-	c.stripes.Store(new([8]stripe))
+	c.stripes.Store(new(Stripes))
 	c.n.Store(7) // counted before they met
 	var counting sync.WaitGroup
 	begin, counted := make(chan struct{}), make(chan struct{})

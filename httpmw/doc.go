@@ -29,7 +29,10 @@
 //
 // A body with GetBody, which http.NewRequest sets for readers in memory, is
 // opened anew for each attempt. Of one without, up to 64 KiB are kept while they
-// are sent ([WithBufferLimit]); a longer one gets a single attempt.
+// are sent ([WithBufferLimit]); a longer one gets a single attempt. A
+// *bytes.Reader, *bytes.Buffer or *strings.Reader reaches the base as one of
+// these, if it is a string or not longer than 4 KiB and its GetBody is
+// http.NewRequest's or none: net/http sends it together with the headers.
 //
 // # What is hedged
 //
@@ -38,8 +41,8 @@
 // wins. An answer counts when its headers are there, or its first byte if
 // FirstMessage is set. The winner's body lives until it is closed; the others are
 // cancelled, and RoundTrip returns when their transports have. A key alone allows
-// no hedge. Neither does a body without GetBody, and the bodies that GetBody makes
-// are read beside each other: it must not hand out one shared file. An attempt
+// no hedge. Neither does a body without GetBody, unless it is in memory as above, and
+// the bodies that GetBody makes are read beside each other: it must not hand out one shared file. An attempt
 // hook, a classifier and the base transport may run for several attempts of one
 // call at the same time.
 //

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httpmw"
+	"github.com/holdfast-go/holdfast/internal/memnet"
 	"github.com/holdfast-go/holdfast/retry"
 )
 
@@ -165,4 +166,21 @@ func TestH2_AGetBodyOfTheCallersIsAsked(t *testing.T) {
 	require.Equal(t, attempts-1, opened)
 	require.Equal(t, attempts, send(4, nil))
 	require.Equal(t, 1, send(3, nil))
+}
+
+// R10: a hedge sends the whole body too, if that is in memory, with GetBody or without.
+func TestR10_ABodyInMemoryIsHedgedWithoutGetBody(t *testing.T) {
+	overEach(t, func(t *testing.T, proto memnet.Proto) {
+		s := start(t, proto, hedging(), answers(silent, status(200, "two")))
+		req := s.request(t, t.Context(), http.MethodPut, "/", "a lamp")
+		req.GetBody = nil
+		_, body, err := s.do(t, req)
+		require.NoError(t, err)
+		require.Equal(t, "two", body)
+		hits := s.script.hits()
+		require.Len(t, hits, 2)
+		for _, h := range hits {
+			require.Equal(t, "a lamp", h.body)
+		}
+	})
 }

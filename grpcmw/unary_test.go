@@ -250,7 +250,7 @@ func TestOverride(t *testing.T) {
 }
 
 func TestAFallbackAnswersARead(t *testing.T) {
-	stale := wrapperspb.String("stale")
+	stale, data := wrapperspb.String("stale"), wrapperspb.Bytes([]byte("stale"))
 	for name, c := range map[string]struct {
 		answer any
 		reply  any
@@ -258,12 +258,14 @@ func TestAFallbackAnswersARead(t *testing.T) {
 		bad    string
 	}{
 		"the reply's type":  {stale, new(wrapperspb.StringValue), "stale", ""},
+		"of its own memory": {data, new(wrapperspb.BytesValue), "stale", ""},
 		"another type":      {wrapperspb.Bool(true), new(wrapperspb.StringValue), "", "a *wrapperspb.BoolValue, the reply is a *wrapperspb.StringValue"},
 		"no message":        {7, new(wrapperspb.StringValue), "", "a int, the reply is"},
 		"a nil message":     {(*wrapperspb.StringValue)(nil), new(wrapperspb.StringValue), "", "a nil *wrapperspb.StringValue"},
 		"a nil reply":       {stale, (*wrapperspb.StringValue)(nil), "", "the reply is a nil"},
 		"another codec's":   {&plain{"stale"}, &plain{}, "stale", ""},
 		"and another's nil": {(*plain)(nil), &plain{}, "", "a nil *grpcmw_test.plain"},
+		"of two codecs":     {stale, &plain{}, "", "a *wrapperspb.StringValue, the reply is a *grpcmw_test.plain"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newKit(t, with(func(p *holdfast.Policy) {
@@ -284,7 +286,10 @@ func TestAFallbackAnswersARead(t *testing.T) {
 			switch reply := c.reply.(type) {
 			case *wrapperspb.StringValue:
 				require.Equal(t, c.want, reply.GetValue())
-				require.NotSame(t, stale, reply)
+			case *wrapperspb.BytesValue:
+				require.Equal(t, c.want, string(reply.GetValue()))
+				clear(reply.GetValue())
+				require.Equal(t, c.want, string(data.GetValue()), "the caller's reply is the caller's")
 			case *plain:
 				require.Equal(t, c.want, reply.text)
 			}

@@ -11,8 +11,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/grpcmw"
 	"github.com/holdfast-go/holdfast/retry"
 )
@@ -82,6 +85,40 @@ func TestD062_NoReplyCrossesIdentities(t *testing.T) {
 		got, _, err := o.call(as(t.Context(), "A"), readMethod, "y")
 		requireDown(t, got, err)
 	})
+}
+
+// F3: a copy answers its own RPC alone: the same method, request and types.
+func TestF3_TheKeyHoldsTheRPC(t *testing.T) {
+	text := func() proto.Message { return new(wrapperspb.StringValue) }
+	for name, other := range map[string]struct {
+		method  string
+		request proto.Message
+		reply   func() proto.Message
+	}{
+		"another method":         {"/test.Service/ReadMore", wrapperspb.String("x"), text},
+		"another request":        {readMethod, wrapperspb.String("y"), text},
+		"of another type":        {readMethod, wrapperspb.Bytes([]byte("x")), text}, // it is sent as the same bytes
+		"a reply of another one": {readMethod, wrapperspb.String("x"), func() proto.Message { return new(wrapperspb.BytesValue) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				o := staleOrigin(t, forAll(), parrot)
+				ctx := holdfast.WithOverride(t.Context(), holdfast.Override{Safety: call.ReadOnly})
+				ask := func() error { return o.cc.Invoke(ctx, other.method, other.request, other.reply()) }
+				_, _, err := o.call(ctx, readMethod, "x")
+				require.NoError(t, err)
+				o.down.Store(true)
+				_, header, err := o.call(ctx, readMethod, "x")
+				require.NoError(t, err)
+				require.True(t, isStale(header))
+				require.Equal(t, codes.Unavailable, status.Code(ask()))
+				o.down.Store(false)
+				require.NoError(t, ask())
+				o.down.Store(true)
+				require.NoError(t, ask(), "it has a copy of its own")
+			})
+		})
+	}
 }
 
 // What an attempt hook adds is not the caller's own: under SharedByAll such a

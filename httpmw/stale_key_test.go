@@ -88,6 +88,9 @@ func TestF3_TheKeyHoldsTheRequest(t *testing.T) {
 		requireNone(t, o.send(t, "GET", "/a?x=1", "body"))
 		require.Equal(t, "POST /search lamp", o.send(t, "POST", "/search", "lamp", "Content-Type", "text/plain").body)
 		require.Equal(t, "POST /search chair", o.send(t, "POST", "/search", "chair", "Content-Type", "text/plain").body)
+		requireNone(t, o.send(t, "POST", "/search", "lamp", "Content-Type", "text/plain", "Content-Language", "en"))
+		requireNone(t, o.send(t, "POST", "/search", "lamp", "Content-Type", "text/plain", "Content-Encoding", "gzip"))
+		requireNone(t, o.send(t, "POST", "/search", "lamp", "Content-Type", "text/plain", "Content-Type", "text/html"))
 		requireNone(t, o.send(t, "POST", "/search", "lamp", "Content-Type", "text/html"))
 		requireNone(t, o.send(t, "POST", "/search", "", "Content-Type", "text/plain"))
 

@@ -65,6 +65,24 @@ func TestAWriteRemovesWhatItChanged(t *testing.T) {
 	})
 }
 
+// F3: with the copy go its variants: what is stored afterwards brings none of them back.
+func TestF3_AWriteRemovesEveryVariant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := staleOrigin(t, memnet.HTTP1, forAll(), func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Vary", "Accept-Language")
+			fmt.Fprint(w, r.Header.Get("Accept-Language"))
+		})
+		get := func(language string) answer { return o.send(t, "GET", "/x", "", "Accept-Language", language) }
+		get("en")
+		get("de")
+		require.Equal(t, 200, o.send(t, "PUT", "/x", "").code)
+		get("en")
+		o.down.Store(true)
+		require.True(t, get("en").stale())
+		require.Equal(t, 503, get("de").code)
+	})
+}
+
 // D061: what a fallback has answered is not stored, and does not outlive the
 // outage.
 func TestD061_OnlyGenuineAnswersAreStored(t *testing.T) {

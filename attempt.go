@@ -71,7 +71,7 @@ func (a *Attempt) Unwatch() { a.ticket.Unwatched() }
 // its limit as the deadline, unless the caller's is sooner.
 func (c *Call) limit(ctx context.Context, a *Attempt, now mono.Instant) context.Context {
 	bound := c.bound(a, now)
-	bounded, own := bound.Context(ctx, now, c.callersLeft(now))
+	bounded, own := bound.Context(ctx, now, c.callersLeft(now), c.room.ofOwn())
 	if own != nil {
 		a.own, a.limit, a.whole, a.until = own, bound.Limit, bound.Whole, now.Add(bound.Left)
 	}

@@ -29,6 +29,7 @@ type Call struct {
 	walk     *walk // through several upstreams; nil if there is one
 	*state
 	bucket *retry.Bucket // the state's, or the call's own under an override
+	room   *UnaryRoom    // for the context of the next attempt; nil if there is none
 	tally  *Tally        // nil if nobody counts
 	told   *callTold     // nil if no hook waits for the call's end
 
@@ -59,7 +60,11 @@ type Terms struct {
 	Keyless  bool      // there is nothing that could carry one, so that the kit makes none
 	Stream   bool      // Total goes on to the first message, if that has a limit
 	Override *Override // from a call option; nil if there is none
-	Room     *Room     // for the call's context; nil if there is none
+
+	// Room is for the call's context, UnaryRoom for that of the first attempt too; nil
+	// if there is none.
+	Room      *Room
+	UnaryRoom *UnaryRoom
 
 	// Upstreams are those that can answer the call, in order of preference; nil is
 	// info.Target alone. Where a failure may be repeated, or its upstream refuses, the
@@ -97,13 +102,15 @@ func (c *Call) begin(ctx context.Context, m *Method, terms *Terms) (context.Cont
 	if c.bucket = c.state.bucket; c.bucket == nil && c.inForce != &m.inForce && c.retry != nil && c.retry != m.inForce.retry {
 		c.bucket = retry.NewBucketAt(c.retry.Budget, c.now) // the policy has none to share
 	}
-	c.hedged = c.hedges && c.mayHedge()
+	if c.hedged = c.hedges && c.mayHedge(); !c.hedged {
+		c.room = terms.UnaryRoom // where attempts run beside each other none is the first
+	}
 	if all := m.counting.all.Load(); all != nil {
 		c.count(all)
 	}
 	c.passes = true
 	if retries := c.MayRetry(); around.override != nil || retries && !around.nested {
-		ctx, c.passes = around.enter(ctx, retries, terms.Room.ofCall())
+		ctx, c.passes = around.enter(ctx, retries, terms.ofCall())
 	}
 	if hook := c.hooks.Call; hook != nil {
 		ctx, c.passes = c.beginTold(ctx, hook), false

@@ -71,7 +71,7 @@ func Do[T any](ctx context.Context, k *Kit, info call.Info, fn func(context.Cont
 			return
 		}
 		value = v
-		c.last.Class = call.OK
+		c.Succeed()
 	})
 	if answer == nil && err == nil {
 		return value, nil

@@ -31,6 +31,7 @@
 // # For adapters
 //
 // The rest is for the kit's own adapters, which hand a protocol's calls to a kit:
-// Attempt, Binding, Call, Lane, Method, Room, Table, Terms, Upstream, Upstreams, Kit.Bind
-// and Config.CheckFor. They take types of internal packages, and change without notice.
+// Attempt, Binding, Call, Lane, Method, Room, Table, Terms, UnaryRoom, Upstream,
+// Upstreams, Kit.Bind and Config.CheckFor. They take types of internal packages, and
+// change without notice.
 package holdfast

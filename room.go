@@ -3,19 +3,38 @@ package holdfast
 import "github.com/holdfast-go/holdfast/internal/deadline"
 
 // Room is for the kit's own adapters: a place for the contexts of a call and of one of
-// its attempts that outlives the function that makes it. An adapter that allocates something for the attempt
-// anyhow makes a Room part of that. It serves one call and one attempt.
+// its attempts that outlives the function that makes it. An adapter that allocates
+// something for the attempt anyhow makes a Room part of that. It serves one call and one
+// attempt.
 type Room struct {
 	call within
 	held deadline.Held
 }
 
 // ofCall returns the place for the call's context, nil if there is none.
-func (r *Room) ofCall() *within {
+func (t *Terms) ofCall() *within {
+	switch {
+	case t.UnaryRoom != nil:
+		return &t.UnaryRoom.call
+	case t.Room != nil:
+		return &t.Room.call
+	}
+	return nil
+}
+
+// UnaryRoom is for the kit's own adapters: a [Room] for a call whose attempts are each
+// one function. The first has its context in it.
+type UnaryRoom struct {
+	call within
+	own  deadline.Own
+}
+
+// ofOwn returns the place for an attempt's context, nil if there is none.
+func (r *UnaryRoom) ofOwn() *deadline.Own {
 	if r == nil {
 		return nil
 	}
-	return &r.call
+	return &r.own
 }
 
 // In lets an attempt that is not yet open have its context in r.

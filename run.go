@@ -42,12 +42,16 @@ func (c *Call) Run(ctx context.Context, attempt func(ctx context.Context, n int)
 // End is for the function given to [Call.Run]: so the attempt under way has ended.
 func (c *Call) End(res call.Result) { c.last = res }
 
+// Succeed is End with an OK and nothing beside it.
+func (c *Call) Succeed() { c.last.Class = call.OK } // all else was cleared
+
 // once makes one attempt, whose end is in c.last, or is turned away. A panic or a
 // Goexit in it is a failure and goes on. It reports whether the call has come to a
 // plain good end.
 func (c *Call) once(ctx context.Context, attempt func(context.Context, int), refusal *call.Result) bool {
 	var a Attempt
 	bounded := c.open(ctx, &a, false, refusal)
+	c.room = nil // it is taken
 	c.note(ctx, &a, bounded != nil)
 	if bounded == nil {
 		return false

@@ -39,8 +39,14 @@ func (i *Interceptors) unary(ctx context.Context, method string, req, reply any,
 // connections.
 func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req, reply any, f *FailoverConn, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options *callOptions) error {
 	info := call.Info{Target: i.targetOf(cc), Method: r.name, Safety: r.declared}
+	terms := holdfast.Terms{Keyed: keyed(ctx), Override: options.override, Upstreams: f.upstreams()}
+	var p *place
+	if r.policy.MayRetry() {
+		p = new(place)
+		terms.UnaryRoom = &p.room
+	}
 	var c holdfast.Call
-	ctx, err := c.Begin(ctx, r.policy, info, holdfast.Terms{Keyed: keyed(ctx), Override: options.override, Upstreams: f.upstreams()})
+	ctx, err := c.Begin(ctx, r.policy, info, terms)
 	if err != nil {
 		return &statusError{err: err, bad: true}
 	}
@@ -92,13 +98,14 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 				c.End(classify(ctx, err, evidence{}))
 				return
 			}
-			c.End(call.Result{Class: call.OK})
+			c.Succeed()
 			return
 		}
-		w := new(witness)
+		w := p.witnessOf(n)
 		err := invoker(ctx, method, req, reply, cc, w.options(pass, header, w.finish)...)
 		k.saw(w)
-		c.End(i.forbid(classify(ctx, err, w.evidence()), w.evidence()))
+		ev := w.evidence()
+		c.End(i.forbid(classify(ctx, err, ev), ev))
 	})
 	if answer == nil && err == nil && k == nil {
 		return nil

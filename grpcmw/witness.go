@@ -6,6 +6,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // witness collects, for one attempt, the proof of how far it came. Its call
@@ -19,6 +21,21 @@ type witness struct {
 	finished atomic.Bool // gRPC is done with the attempt; the rest may be read
 
 	room [8]grpc.CallOption
+}
+
+// place is what a unary call that may be repeated needs beside its stack, in one piece:
+// room for its contexts, and the witness of its first attempt.
+type place struct {
+	room    holdfast.UnaryRoom
+	witness witness
+}
+
+// witnessOf returns the witness of the n-th attempt.
+func (p *place) witnessOf(n int) *witness {
+	if p != nil && n == 1 {
+		return &p.witness
+	}
+	return new(witness)
 }
 
 // options returns the caller's options and the witness's own. The header costs a

@@ -198,7 +198,7 @@ func limitRows() []row {
 					if deadline, ok := ctx.Deadline(); ok {
 						callers = mono.Of(deadline).Sub(now)
 					}
-					bounded, own := b.Context(ctx, now, callers)
+					bounded, own := b.Context(ctx, now, callers, nil)
 					if !sooner && bounded.Done() == nil {
 						panic("it can end")
 					}

@@ -53,9 +53,9 @@ const (
 	perPermit    = "two locked operations, one to take and one to give back, and the check for a queue"
 	perCount     = "a call is counted at its end: a look at who counts, the counters of its method, and a locked operation; that nobody reads them is not known then"
 	perHistogram = "the SDK's own Record with three attributes takes 265 ns; the rest are another reading of the clock, the choice of the attributes and the counters"
-	perRPC       = "the stub's rows are a third of a microsecond of it; the rest is what work between two messages costs here (see the HTTP row with only " +
-		"a delay), and, where it may be repeated, what gRPC allocates to tell the peer and the trailer, and the mark of a call inside a call, the " +
-		"attempt's context, its witness and that one's end, each an object"
+	perRPC       = "by clock readings around the kit and inside of it, what takes 0.25 us in a row of stubs takes 1 us between the messages of an RPC, " +
+		"whose own 30 us leave none of it in the caches, and with every layer off no less; gRPC's part takes 0.5 us longer after it. A limit's " +
+		"context adds 0.4 us to one by WithTimeout; where it may be repeated, gRPC's telling of peer, trailer and end 0.6 us, the rest 0.6 us"
 	perCall = "the goal's prototype had no hooks, failover, shared state, tallies nor classification: their nil checks and the records that " +
 		"carry them through a call are the difference; two clock readings are a third of a Do, and a quarter of an RPC, and what breaker and " +
 		"bulkhead take by themselves a seventh of a Do"

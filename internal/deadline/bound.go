@@ -34,11 +34,14 @@ func (b Bound) Error() *timeout.Error { return &timeout.Error{Limit: b.Limit, Af
 // Context returns ctx with the bound as its deadline, counted from now, and that
 // context as what has to be released when the attempt ends. callers is how long it
 // is to the deadline that ctx has. If the bound is zero or not sooner than that, it
-// is ctx itself and own is nil.
-func (b Bound) Context(ctx context.Context, now mono.Instant, callers time.Duration) (_ context.Context, own *Own) {
+// is ctx itself and own is nil. place is a new Own to put it in, nil if there is none.
+func (b Bound) Context(ctx context.Context, now mono.Instant, callers time.Duration, place *Own) (_ context.Context, own *Own) {
 	if !b.Sooner(callers) {
 		return ctx, nil
 	}
-	own = &Own{caller: ctx, until: now.Add(b.Left)}
-	return own, own
+	if place == nil {
+		place = new(Own)
+	}
+	place.caller, place.until = ctx, now.Add(b.Left)
+	return place, place
 }

@@ -19,7 +19,7 @@ func TestT1_ABoundIsADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bound := deadline.Bound{}.Nearer("Attempt", 2*time.Second)
 
-		ctx, own := bound.Context(t.Context(), mono.Now(), math.MaxInt64)
+		ctx, own := bound.Context(t.Context(), mono.Now(), math.MaxInt64, nil)
 		require.NotNil(t, own)
 		until, ok := ctx.Deadline()
 		require.True(t, ok)
@@ -29,13 +29,13 @@ func TestT1_ABoundIsADeadline(t *testing.T) {
 
 		sooner, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		ctx, own = bound.Context(sooner, mono.Now(), time.Second)
+		ctx, own = bound.Context(sooner, mono.Now(), time.Second, nil)
 		require.Nil(t, own)
 		require.Equal(t, sooner, ctx)
 		own.Release()
 		require.NoError(t, sooner.Err())
 
-		ctx, own = deadline.Bound{}.Context(t.Context(), mono.Now(), math.MaxInt64)
+		ctx, own = deadline.Bound{}.Context(t.Context(), mono.Now(), math.MaxInt64, nil)
 		require.Nil(t, own, "0 is no limit (D054)")
 		require.Equal(t, t.Context(), ctx)
 	})

@@ -22,6 +22,7 @@ type Own struct {
 	// from where on the context is the standard library's and all is asked there.
 	state  atomic.Uint32
 	mu     sync.Mutex // held to make it
+	live   bool       // it was when that was made: the deadline there is this one
 	made   context.Context
 	cancel context.CancelFunc
 }
@@ -36,8 +37,15 @@ const (
 
 // Deadline returns when the limit passes.
 func (o *Own) Deadline() (time.Time, bool) {
+	if o.state.Load() == ownMade && o.live {
+		return o.made.Deadline()
+	}
+	return o.deadline(), true
+}
+
+func (o *Own) deadline() time.Time {
 	now := time.Now()
-	return now.Add(o.until.Sub(mono.Of(now))), true
+	return now.Add(o.until.Sub(mono.Of(now)))
 }
 
 // Done returns a channel that is closed when the limit has passed, the caller's
@@ -101,7 +109,7 @@ func (o *Own) standard() context.Context {
 			return o.made
 		}
 		made, cancel := o.make(state)
-		o.made, o.cancel = made, cancel
+		o.made, o.cancel, o.live = made, cancel, state == ownIdle
 		if o.state.CompareAndSwap(state, ownMade) {
 			return made
 		}
@@ -113,8 +121,7 @@ func (o *Own) standard() context.Context {
 func (o *Own) make(state uint32) (context.Context, context.CancelFunc) {
 	switch state {
 	case ownIdle:
-		deadline, _ := o.Deadline()
-		return context.WithDeadline(o.caller, deadline)
+		return context.WithDeadline(o.caller, o.deadline())
 	case ownOrphaned:
 		return context.WithCancel(o.caller)
 	}

@@ -24,7 +24,7 @@ func TestT1_OwnIsAStandardContext(t *testing.T) {
 			left := time.Duration(rapid.IntRange(1, 5).Draw(t, "left")) * time.Second
 			standard, release := context.WithTimeout(caller, left)
 			defer release()
-			ctx, own := deadline.Bound{Limit: "Attempt", Whole: left, Left: left}.Context(caller, mono.Now(), math.MaxInt64)
+			ctx, own := deadline.Bound{Limit: "Attempt", Whole: left, Left: left}.Context(caller, mono.Now(), math.MaxInt64, nil)
 			defer own.Release()
 			newTwins(cancel, ctx, standard).play(t, map[string]func(*rapid.T){
 				"deadline": func(t *rapid.T) {
@@ -47,14 +47,14 @@ func TestT1_OwnIsAStandardContext(t *testing.T) {
 func TestOwnCostsLittle(t *testing.T) {
 	bound := deadline.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}
 	require.Equal(t, 1.0, testing.AllocsPerRun(100, func() {
-		ctx, own := bound.Context(context.Background(), mono.Now(), math.MaxInt64)
+		ctx, own := bound.Context(context.Background(), mono.Now(), math.MaxInt64, nil)
 		_, _ = ctx.Err(), ctx.Value(keyType{})
 		own.Release()
 	}))
 	before := runtime.NumGoroutine()
 	caller, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ctx, own := bound.Context(caller, mono.Now(), math.MaxInt64)
+	ctx, own := bound.Context(caller, mono.Now(), math.MaxInt64, nil)
 	child, cancelChild := context.WithCancel(ctx)
 	defer cancelChild()
 	require.NoError(t, child.Err())
@@ -67,7 +67,7 @@ func TestOwnCostsLittle(t *testing.T) {
 func TestOwnUnderContention(t *testing.T) {
 	for range 500 {
 		caller, cancel := context.WithCancel(context.Background())
-		ctx, own := deadline.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}.Context(caller, mono.Now(), math.MaxInt64)
+		ctx, own := deadline.Bound{Limit: "Attempt", Whole: time.Hour, Left: time.Hour}.Context(caller, mono.Now(), math.MaxInt64, nil)
 		contend(t, ctx, cancel, own.Release)
 	}
 }

@@ -309,7 +309,8 @@ func TestR7_ARefusedRepeatLeavesTheLastResult(t *testing.T) {
 	})
 }
 
-// R6: with the budget spent the original failure comes back, marked as local.
+// R6: with the budget spent the original failure comes back, marked as local, and the
+// calls of another target have theirs (D043).
 func TestR6_ASpentBudgetReturnsTheFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := quick()
@@ -330,7 +331,7 @@ func TestR6_ASpentBudgetReturnsTheFailure(t *testing.T) {
 
 		other := read
 		other.Target = "another"
-		_, err = do(t.Context(), k, other, answers(down)) // D043
+		_, err = do(t.Context(), k, other, answers(down))
 		require.NotErrorIs(t, err, retry.ErrBudget)
 	})
 }

@@ -72,6 +72,7 @@ type linIn struct {
 	gen     uint64 // of the ticket that ends
 	lease   uint32
 	verdict Verdict
+	manual  bool // a window is brought up to the present as well
 }
 
 type linOut struct {
@@ -109,10 +110,11 @@ func linHistory(c Config, clients, steps int) []porcupine.Operation {
 				histories[client] = append(histories[client], op)
 				if changes := in.op != "look" && in.op != "counts"; changes && in.lease+out.lease > 0 || changes && !out.admitted && in.op != "done" {
 					// That a lease ran out is an event of its own, which an access
-					// finds before it does what it came for. One whose reading of the
-					// clock is older may see the state in between.
+					// finds before it does what it came for, and an operator's command
+					// moves the window on first. One whose reading of the clock is
+					// older may see the state in between.
 					op.ClientId += clients
-					op.Input, op.Output = linIn{op: "expire", now: in.now}, linOut{}
+					op.Input, op.Output = linIn{op: "expire", now: in.now, gen: in.gen, manual: in.op != "admit" && in.op != "done"}, linOut{}
 					histories[client] = append(histories[client], op)
 				}
 			}
@@ -313,7 +315,12 @@ func linModel(c Config) porcupine.Model {
 					want.probes = 1
 				}
 			case "expire":
-				s.settle(&c, in.now)
+				if in.gen == 0 || in.gen == s.gen { // the end of an older probe looks at nothing
+					s.settle(&c, in.now)
+				}
+				if in.manual {
+					s.turn(&c, in.now)
+				}
 			case "force":
 				s.settle(&c, in.now)
 				if s.state != ForcedOpen {

@@ -102,9 +102,8 @@ func TestR3_PropertyEveryWaitIsWithinItsBounds(t *testing.T) {
 			if b.Jitter == DecorrelatedJitter {
 				require.GreaterOrEqual(t, d, b.Base)
 			}
-			if pause := durations.Draw(t, "pause"); true {
-				require.GreaterOrEqual(t, b.delayAfter(pause, n, prev, u), pause)
-			}
+			pause := durations.Draw(t, "pause")
+			require.GreaterOrEqual(t, b.delayAfter(pause, n, prev, u), pause)
 			prev = d
 		}
 	})

@@ -118,13 +118,3 @@ func TestD042_ADenialKeepsTheFailureAndSaysWhoseItIs(t *testing.T) {
 	require.EqualError(t, err,
 		"retry: stopped after 1 attempt: this client's budget for the target is used up; last failure: a server_fault")
 }
-
-func TestD043_BudgetsOfTwoTargetsAreApart(t *testing.T) {
-	p, now := &Policy{}, mono.Now()
-	down, up := NewBucketAt(Budget{}, now), NewBucketAt(Budget{}, now)
-	in := fail(call.Unavailable)
-	for in.Bucket = down; p.NextAt(in, now).Again; {
-	}
-	in.Bucket = up
-	require.True(t, p.NextAt(in, now).Again)
-}

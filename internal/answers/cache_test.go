@@ -380,16 +380,20 @@ func TestAFillOfAStoreThatFails(t *testing.T) {
 		r.store.hold = make(chan struct{})
 		var failed []error
 		r.policy.StoreFailed = func(err error) { failed = append(failed, err) }
-		begin := time.Now()
+		begin, took := time.Now(), time.Duration(0)
+		var got, put, nothing error
 		r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f answers.Fill) {
-			_, _, err := f.Get(r.key)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, 100*time.Millisecond, time.Since(begin))
-			require.ErrorIs(t, f.Put(r.key, answers.Entry{Limit: time.Minute}), context.DeadlineExceeded)
-			require.NoError(t, f.Put(r.key, answers.Entry{}), "there is nothing to store")
+			_, _, got = f.Get(r.key)
+			took = time.Since(begin)
+			put = f.Put(r.key, answers.Entry{Limit: time.Minute})
+			nothing = f.Put(r.key, answers.Entry{})
 		})
 		time.Sleep(time.Second)
 		synctest.Wait()
+		require.ErrorIs(t, got, context.DeadlineExceeded)
+		require.Equal(t, 100*time.Millisecond, took)
+		require.ErrorIs(t, put, context.DeadlineExceeded)
+		require.NoError(t, nothing, "there is nothing to store")
 		require.Len(t, failed, 2)
 		r.store.panics = true
 		r.Aside(t.Context(), r.policy, r.key, r.Stamp(), func(f answers.Fill) { _, _, _ = f.Get(r.key) })

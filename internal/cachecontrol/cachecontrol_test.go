@@ -40,6 +40,7 @@ func TestDirectives(t *testing.T) {
 		"max-age=99999999999999999999": {MaxAge: in(1 << 31)},
 		"stale-if-error=120, x=y, immutable, community=\"UCI\"": {StaleIfError: in(120)},
 		"must-understand, no-store":                             {NoStore: true},
+		"x=\"a\tb\", no-store":                                  {NoStore: true},
 	} {
 		got, ok := cachecontrol.Parse([]string{value})
 		require.True(t, ok, value)
@@ -53,12 +54,31 @@ func TestDirectives(t *testing.T) {
 func TestWhatIsNoListOfDirectives(t *testing.T) {
 	for _, value := range []string{
 		"max-age = 60", "max-age=", "=5", "no store", `private="x`, `private="x\`, "a=b=c", "no-store;", `"no-store"`,
-		"no-store\x00", "private=\"a\nb\"", `private="a"b`, "máx-age=1", "private=\"\\\x01\"", "a\x7f",
+		"no-store\x00", "private=\"a\nb\"", `private="a"b`, "máx-age=1", "private=\"\\\x01\"", "a\x7f", "private=\"a\x7f\"",
 	} {
 		got, ok := cachecontrol.Parse([]string{"max-age=5", value})
 		require.False(t, ok, value)
 		require.Zero(t, got)
 	}
+}
+
+// The nearest of what is asked for holds.
+func TestLimit(t *testing.T) {
+	const fresh, most = 10 * time.Second, time.Minute
+	for value, want := range map[string]time.Duration{
+		"":                                    most,
+		"max-age=10":                          most,
+		"must-revalidate":                     fresh,
+		"stale-if-error=0":                    fresh,
+		"stale-if-error=20":                   30 * time.Second,
+		"stale-if-error=3600":                 most,
+		"stale-if-error=20, proxy-revalidate": fresh,
+	} {
+		d, ok := cachecontrol.Parse([]string{value})
+		require.True(t, ok)
+		require.Equal(t, want, d.Limit(fresh, most), value)
+	}
+	require.Equal(t, time.Second, cachecontrol.Directives{MustRevalidate: true}.Limit(fresh, time.Second))
 }
 
 // What is written by the grammar is read back, however it is spaced and cased.

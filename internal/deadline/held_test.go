@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -176,6 +177,20 @@ func TestT1_HeldIsAStandardContext(t *testing.T) {
 			})
 		})
 	})
+}
+
+// A released attempt is let go: no timer keeps it until its limit would have passed.
+func TestAReleasedAttemptIsCollected(t *testing.T) {
+	released := func() weak.Pointer[deadline.Held] {
+		h := deadline.Hold(context.Background(), mono.Now(), attempt(time.Hour), deadline.Bound{})
+		require.NotNil(t, h.Done())
+		h.Release()
+		return weak.Make(h)
+	}()
+	require.Eventually(t, func() bool { // the runtime forgets a stopped timer when it next looks
+		runtime.GC()
+		return released.Value() == nil
+	}, 10*time.Second, time.Millisecond)
 }
 
 // It costs one allocation to whoever only passes it on, and no goroutine to who

@@ -101,6 +101,23 @@ func TestB13_TheLeastRecentlyUsedIdleValueGoesFirst(t *testing.T) {
 	require.Equal(t, 2, f.made["b"])
 }
 
+// A look makes no value and keeps none.
+func TestAPeekIsNoUse(t *testing.T) {
+	f := newFixture(2)
+	_, ok := f.Peek("a")
+	require.False(t, ok)
+	require.Zero(t, f.Len())
+	a := f.get("a")
+	f.pass(aWhile)
+	f.get("b")
+	f.pass(aWhile)
+	v, ok := f.Peek("a")
+	require.True(t, ok)
+	require.Same(t, a, v)
+	f.get("c")
+	require.Equal(t, []string{"a"}, f.evicted)
+}
+
 func TestB13_WithNothingIdleNewKeysShareOneValue(t *testing.T) {
 	f := newFixture(2)
 	f.get("a").busy.Store(true)

@@ -2,7 +2,9 @@ package answers_test
 
 import (
 	"context"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,7 +69,10 @@ func TestF3_ARemovalOvertakesACopyOnItsWay(t *testing.T) {
 }
 
 // instant is a store in the process that a test can look into.
-type instant struct{ sync.Map }
+type instant struct {
+	sync.Map
+	sets atomic.Int64
+}
 
 func (*instant) InProcess() {}
 
@@ -78,6 +83,8 @@ func (s *instant) Get(_ context.Context, key string) ([]byte, error) {
 }
 
 func (s *instant) Set(_ context.Context, key string, value []byte, _ time.Duration) error {
+	s.sets.Add(1)
+	runtime.Gosched() // a removal may come here
 	s.Store(key, value)
 	return nil
 }
@@ -96,13 +103,18 @@ func TestF3_RemovalsAndCopiesBesideEachOther(t *testing.T) {
 	for range 2000 {
 		asked := r.Stamp()
 		var all sync.WaitGroup
-		for range 3 {
+		all.Go(func() { r.Drop(t.Context(), r.policy, r.key) })
+		for range 3 { // of several the last one begins first
 			all.Go(func() { r.Put(t.Context(), r.policy, r.key, answers.Entry{Limit: time.Minute}, asked) })
 		}
-		all.Go(func() { r.Drop(t.Context(), r.policy, r.key) })
 		all.Wait()
 		_, ok, err := r.Get(t.Context(), r.policy, r.key)
 		require.NoError(t, err)
 		require.False(t, ok)
 	}
+	require.Positive(t, s.sets.Load(), "some copies were there before the removal")
+	r.Put(t.Context(), r.policy, r.key, answers.Entry{Limit: time.Minute}, r.Stamp())
+	_, ok, err := r.Get(t.Context(), r.policy, r.key)
+	require.NoError(t, err)
+	require.True(t, ok)
 }

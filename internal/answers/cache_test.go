@@ -176,7 +176,7 @@ func TestAnEntryOfAnotherProcess(t *testing.T) {
 func TestBrokenAndForeignEntriesAreNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.put(t, answers.Entry{Limit: time.Minute, Payload: []byte("payload")})
+		r.put(t, answers.Entry{Age: 10 * time.Second, Limit: time.Minute, Payload: []byte("payload")})
 		good := r.store.values[r.key.String()]
 		try := func(value []byte) bool {
 			r.store.values[r.key.String()] = value
@@ -209,7 +209,7 @@ func TestBrokenAndForeignEntriesAreNone(t *testing.T) {
 		r.Cache = answers.NewCache("scope")
 		require.True(t, try(good))
 		bad := append([]byte(nil), good...)
-		bad[1+32+16+8+1+4]++ // the seconds of the stamp
+		bad[1+32+16+8+8]++ // the seconds of the stamp: by one, and the answer is older than that
 		require.False(t, try(bad))
 	})
 }
@@ -313,6 +313,14 @@ func TestAStoreThatIsSilent(t *testing.T) {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.Equal(t, 10*time.Millisecond, time.Since(begin))
 
+				failed := r.failed()
+				require.Equal(t, 2, failed)
+				left, leave := context.WithCancel(t.Context())
+				leave()
+				_, _, err = r.Get(left, r.policy, r.key)
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, failed, r.failed(), "who leaves says nothing of the store")
+
 				synctest.Wait() // what no longer waits has let go, if it heeds its context
 				begin = time.Now()
 				for range 1000 {
@@ -324,7 +332,7 @@ func TestAStoreThatIsSilent(t *testing.T) {
 				}
 				require.Zero(t, time.Since(begin))
 				synctest.Wait()
-				require.LessOrEqual(t, r.store.calls, 2+64)
+				require.LessOrEqual(t, r.store.calls, 3+64)
 				_, _, err = r.Get(t.Context(), r.policy, r.key)
 				require.ErrorContains(t, err, "64 accesses under way")
 

@@ -98,7 +98,7 @@ func TestAllocations(t *testing.T) {
 		"PUT":                                  {standard, background, "PUT", "hello", none, 3, 512},
 		"POST, traced":                         {standard, background, "POST", "hello", none, 7, -1},
 		"PATCH, traced, might hedge":           {mayHedge, background, "PATCH", "", none, 5, -1},
-		"a body":                               {standard, background, "GET", "", full, 3, -1},
+		"a body":                               {standard, background, "GET", "", full, 5, -1},
 		"a body, the caller's deadline sooner": {standard, sooner, "GET", "", full, 5, -1},
 	} {
 		base := roundTrip(func(req *http.Request) (*http.Response, error) {
@@ -127,7 +127,7 @@ func TestAllocationsOverLoopback(t *testing.T) {
 		limit  time.Duration
 		allocs float64
 	}{
-		"GET":                               {context.Background(), 10 * time.Second, 10},
+		"GET":                               {context.Background(), 10 * time.Second, 12},
 		"GET, the caller's deadline sooner": {sooner, time.Hour, 5},
 	} {
 		kit := httpmw.NewTransport(base, newKit(t, holdfast.Policy{Timeout: &timeout.Limits{Total: tc.limit}}))

@@ -39,9 +39,7 @@ func (h *holder) keep(resp *http.Response, b *body, res *call.Result) {
 	}
 	b.source, b.holder, b.good = resp.Body, h, *res
 	if onlyCollected(h.ctx, resp) {
-		// Once nobody has the wrapper, nobody has the holder. A cleanup of the wrapper's
-		// would do the same, with two allocations.
-		runtime.SetFinalizer(h, (*holder).abandon)
+		b.cleanup = runtime.AddCleanup(b, (*holder).abandon, h)
 	} else {
 		b.stop = context.AfterFunc(h.ctx, h.abandon)
 	}
@@ -84,10 +82,11 @@ func bodyless(resp *http.Response) bool {
 // whichever comes first, or else with the caller's context, or if that can never
 // end, when nobody has the body any more.
 type body struct {
-	source io.ReadCloser
-	holder *holder
-	good   call.Result
-	stop   func() bool // calls off the end with the context; nil if that cannot end
+	source  io.ReadCloser
+	holder  *holder
+	good    call.Result
+	stop    func() bool
+	cleanup runtime.Cleanup
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -120,7 +119,7 @@ func (b *body) settled() {
 		b.stop()
 		return
 	}
-	runtime.SetFinalizer(b.holder, nil)
+	b.cleanup.Stop()
 }
 
 // upgraded returns the body of a 101 response: a connection, which ends only at

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/timeout"
 )
 
-// holder has what an attempt holds while its response body goes on. Where the collector
-// ends it, once nobody has the wrapper of the body, it must not refer to the wrapper.
+// holder has what an attempt holds while its response body goes on. Where the wrapper of
+// the body ends it too when that is collected, it must not refer to the wrapper.
 type holder struct {
 	attempt holdfast.Attempt
 	ctx     context.Context // the caller's
@@ -26,8 +26,7 @@ type holder struct {
 }
 
 // newHolder returns a holder and a wrapper for the body of a response. They are one
-// piece unless the collector is to find the holder: the wrapper refers to what the base
-// has made, and that maybe to the wrapper.
+// piece unless the collector has to find the wrapper alone.
 func newHolder(ctx context.Context, resp *http.Response) (*holder, *body) {
 	if onlyCollected(ctx, resp) {
 		return &holder{ctx: ctx}, new(body)

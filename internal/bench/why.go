@@ -69,6 +69,6 @@ const (
 	perConnection = "a CPU profile has 3.5 us a request in the kit's own functions, four times what they take over the stub, for others' code and data " +
 		"are in the caches by then, and as much again in net/http's writes and the scheduler, which both sides wait for; with a limit of " +
 		"the kit's, five of the allocations are those of a context that somebody waits for, with the transport's own as its child, two its timer's, " +
-		"two the body's, and one the request; with the caller's deadline sooner one is the request, which has the mark of a call inside a call, one " +
+		"two the body's, two the cleanup that ends a body which nobody reads, and one the request; with the caller's deadline sooner one is the request, which has the mark of a call inside a call, one " +
 		"the body's, and three the watch for the end of the caller's context, should nobody read the body"
 )

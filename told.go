@@ -156,9 +156,9 @@ func (c *Call) Return(ctx context.Context, err error) {
 // returnAt is Return for a caller who has read the clock; mono.First stands
 // for one that has not.
 func (c *Call) returnAt(ctx context.Context, err error, now mono.Instant) {
-	end, counted := c.CallEnd(err), c.counted
+	r, counted := Returned{CallEnd: c.CallEnd(err)}, c.counted
 	c.counted = true // also if a hook panics
-	c.returnAs(ctx, end, counted, now)
+	c.returnAs(ctx, &r, counted, now)
 }
 
 // followed reports whether anybody wants to know that the call returns.
@@ -169,24 +169,25 @@ func (c *Call) followed() bool {
 // ReturnAs is Return for a call whose end is not to be read from c, because
 // another goroutine may be at it.
 func (c *Call) ReturnAs(ctx context.Context, end CallEnd) {
-	c.returnAs(ctx, end, c.counted, mono.First())
+	c.returnAs(ctx, &Returned{CallEnd: end}, c.counted, mono.First())
 }
 
-func (c *Call) returnAs(ctx context.Context, end CallEnd, counted bool, now mono.Instant) {
+func (c *Call) returnAs(ctx context.Context, r *Returned, counted bool, now mono.Instant) {
 	if c.tally != nil && !counted {
-		c.tally.calls[slot(end.Result.Class)].Add()
+		c.tally.calls[slot(r.Result.Class)].Add()
 	}
-	if c.tally != nil && end.Fallback {
+	if c.tally != nil && r.Fallback {
 		c.tally.fallbacks.Add()
 	}
 	if c.told != nil {
-		defer c.told.returned(end, c.raced)
+		defer c.told.returned(r.CallEnd, c.raced)
 	}
 	if h := c.hooks.Returned; h != nil {
 		if now == mono.First() {
 			now = mono.Now()
 		}
-		h(ctx, Returned{CallEnd: end, Took: now.Sub(c.began)})
+		r.Took = now.Sub(c.began)
+		h(ctx, *r)
 	}
 }
 

@@ -93,11 +93,18 @@ func (d *durations) hooks(k *holdfast.Kit, m Metrics, methods *methodNames) hold
 type resultSets struct {
 	kit     string
 	methods *methodNames
+	first   atomic.Pointer[resultSet]                        // of which most are
 	known   atomic.Pointer[map[result][]metric.RecordOption] // never written to once stored
 	mu      sync.Mutex                                       // held to replace known
 }
 
 type result struct{ method, word string }
+
+// resultSet is the attributes of one result.
+type resultSet struct {
+	result
+	set []metric.RecordOption
+}
 
 func newResultSets(kit string, methods *methodNames) *resultSets {
 	r := &resultSets{kit: kit, methods: methods}
@@ -106,10 +113,19 @@ func newResultSets(kit string, methods *methodNames) *resultSets {
 }
 
 func (r *resultSets) of(method, word string) []metric.RecordOption {
-	if set := (*r.known.Load())[result{method, word}]; set != nil {
-		return set
+	at := result{method, word}
+	first := r.first.Load()
+	if first != nil && first.result == at {
+		return first.set
 	}
-	return r.learn(result{method, word})
+	set := (*r.known.Load())[at]
+	if set == nil {
+		set = r.learn(at)
+	}
+	if first == nil {
+		r.first.Store(&resultSet{at, set})
+	}
+	return set
 }
 
 func (r *resultSets) learn(at result) []metric.RecordOption {

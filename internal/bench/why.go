@@ -17,7 +17,6 @@ var whys = map[string]string{
 	"bulkhead, free permit":                       perPermit,
 	"bulkhead, free permit, 2 goroutines":         perPermit,
 
-	"telemetry, no provider":                     perCount,
 	"telemetry, metrics":                         perCount,
 	"telemetry, metrics and a latency histogram": perHistogram,
 
@@ -46,13 +45,13 @@ var whys = map[string]string{
 const (
 	perResult = "about eighty instructions, of which no profile has shown one to spare: a ticket knows its generation, its lease and whether " +
 		"its owner has ended it, and Allow is not inlined"
-	perFailure   = "a failure writes the window and judges the rule, each with a compare-and-swap; a success in a full window of successes writes nothing"
+	perFailure   = "a failure sets its place in the window under the lock, which is 80 ns one time in ten; while one is in the window a success moves that on by a compare-and-swap, else it writes nothing"
 	perStall     = "two clock readings are 60 ns of it; the rest enters each attempt among those without an answer, and takes it out"
-	oneWord      = "results are counted exactly, in one shared word of the bucket, for which the goroutines contend"
-	perRefusal   = "the clock reading is three quarters of it; the rest are the state and its end, which all goroutines read"
-	perPermit    = "two locked operations, one to take and one to give back, and the check for a queue"
-	perCount     = "a call is counted at its end: a look at who counts, the counters of its method, and a locked operation; that nobody reads them is not known then"
-	perHistogram = "the SDK's own Record with three attributes takes 265 ns; the rest are another reading of the clock, the choice of the attributes and the counters"
+	oneWord      = "results are counted exactly, in one shared word of the bucket, for which the goroutines contend: two with a breaker each take 20 ns at best"
+	perRefusal   = "the clock reading is three quarters of it; the rest are the state and its end, which all goroutines read, and the locked addition that counts the refusal"
+	perPermit    = "three locked operations, where a mutex has two: to take, to mark the permit as given back, which any goroutine may do, and to give it back; and the check for a queue"
+	perCount     = "a call is counted at its end by a locked addition of 5 ns; the rest are the look for the counters of its method and a deferred end, for a call that panics"
+	perHistogram = "the SDK's own Record with three attributes takes 260 ns; the rest are what the hook is told of the call, the choice of the attributes and the counters"
 	perRPC       = "by clock readings around the kit and inside of it, what takes 0.25 us in a row of stubs takes 1 us between the messages of an RPC, " +
 		"whose own 30 us leave none of it in the caches, and with every layer off no less; gRPC's part takes 0.5 us longer after it. A limit's " +
 		"context adds 0.4 us to one by WithTimeout; where it may be repeated, gRPC's telling of peer, trailer and end 0.6 us, the rest 0.6 us"

@@ -132,23 +132,6 @@ func TestD046_TheHookTellsOfRealRepeats(t *testing.T) {
 	})
 }
 
-// B1: a hook that panics leaves nothing behind.
-func TestB1_APanickingRetryHookLeavesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := quick()
-		p.Bulkhead = &bulkhead.Config{Limit: 1}
-		k, err := holdfast.New(holdfast.Config{Default: p, Hooks: holdfast.Hooks{Retry: func(context.Context, holdfast.Retry) { panic("boom") }}})
-		require.NoError(t, err)
-		for range 3 {
-			s := answers(down)
-			require.PanicsWithValue(t, "boom", func() { _, _ = do(t.Context(), k, read, s) })
-			require.Equal(t, 1, s.hits)
-		}
-		_, err = do(t.Context(), k, read, answers(ok))
-		require.NoError(t, err)
-	})
-}
-
 // D054: 0 is no limit of its kind.
 func TestD054_ZeroIsNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

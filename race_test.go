@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/breaker"
-	"github.com/holdfast-go/holdfast/bulkhead"
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/retry"
 	"github.com/holdfast-go/holdfast/timeout"
@@ -87,37 +86,6 @@ func TestD083_AHedgeLeavesAnOpenBreakerAlone(t *testing.T) {
 		require.Len(t, moves, 1, "it opened")
 	})
 }
-
-// B1: a hook that panics while a refused attempt gives up leaves nothing behind.
-func TestB1_AHookPanicsWhileAnAttemptGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := quick()
-		p.Retry = retry.Off()
-		p.Timeout = &timeout.Limits{Attempt: time.Hour}
-		p.Breaker.Scope = breaker.PerMethod
-		p.Breaker.Window.Span, p.Breaker.Window.Calls = 0, 10
-		p.Breaker.Hooks.ProbeEnded = func(breaker.ProbeEnd) { panic("boom") }
-		p.Bulkhead = &bulkhead.Config{Limit: 1}
-		k, hold := newKit(t, p), make(chan struct{})
-		open(t, k) // of the method insert
-		time.Sleep(time.Second)
-		go func() { _, _ = do(t.Context(), k, read, answers(func(context.Context) error { <-hold; return nil })) }()
-		synctest.Wait()
-		parent, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		probe := call.Info{Target: "db", Method: "insert"}
-		// A context of another kind, so that one that is not released would leave
-		// a goroutine in the bubble.
-		require.PanicsWithValue(t, "boom", func() { _, _ = do(foreign{parent}, k, probe, answers(ok)) })
-		close(hold)
-		synctest.Wait()
-	})
-}
-
-// foreign is a context that the standard library does not know.
-type foreign struct{ context.Context }
-
-func (f foreign) Value(any) any { return nil }
 
 // B6: a probe is failed by the dependency or by its own limit, not by a call that
 // has less time for it: by an override, or for the attempts before.

@@ -54,3 +54,43 @@ func TestF7_ATrialHasTheTimeOfAnAttempt(t *testing.T) {
 		require.Equal(t, "slow", back)
 	})
 }
+
+// F7: the failure of a trial speaks for its instance, and not against the service.
+func TestF7_AFailedTrialIsNoNewsOfTheService(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		policy := steady()
+		policy.Retry = retry.Off()
+		policy.Breaker = &breaker.Config{Consecutive: 1, Jitter: breaker.NoJitter}
+		k := newKit(t, policy)
+		set, err := instance.New(outlier.Config{MinCalls: 1, Time: time.Second}, "good", "bad")
+		require.NoError(t, err)
+		u, err := bound(t, k).Upstreams(holdfast.Upstream{Name: "S", Instances: set})
+		require.NoError(t, err)
+		p := &places{kit: k, list: u, steps: map[string][]call.Result{}, count: map[string]int{}}
+		trials := 0
+		ask := func() {
+			b, err := k.Bind(namesAsTheyAre)
+			require.NoError(t, err)
+			var c holdfast.Call
+			ctx, err := c.Begin(t.Context(), b.Table().Default(), call.Info{Method: "m", Safety: call.ReadOnly}, holdfast.Terms{Upstreams: u})
+			require.NoError(t, err)
+			_, _ = c.Run(ctx, func(context.Context, int) {
+				c.End(up)
+				if c.Instance() == 1 {
+					trials++
+					c.End(fault)
+				}
+			})
+		}
+		for trials == 0 {
+			ask()
+		}
+		require.Equal(t, breaker.Open, p.breaker(t, "S").State(), "before the ejection it counts")
+		p.breaker(t, "S").Reset()
+		for trials < 5 {
+			ask()
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.Equal(t, breaker.Closed, p.breaker(t, "S").State())
+	})
+}

@@ -1,6 +1,7 @@
 package httpmw
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -38,11 +39,15 @@ func FuzzStored(f *testing.F) {
 			require.Equal(t, v.nonce, again.nonce)
 			require.ElementsMatch(t, v.names, again.names)
 			require.NotPanics(t, func() { v.key(answers.Key{}, http.Header{}) })
+			_, ok = decodeVariants(append(bytes.Clone(b), 0))
+			require.False(t, ok, "there is more behind it")
 		}
 		resp, ok := decodeResponse(b)
 		if !ok {
 			return
 		}
+		_, ok = decodeResponse(append(bytes.Clone(b), 0))
+		require.False(t, ok, "there is more behind it")
 		require.GreaterOrEqual(t, resp.StatusCode, 200)
 		body, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
@@ -50,6 +55,10 @@ func FuzzStored(f *testing.F) {
 		require.True(t, ok)
 		require.Equal(t, resp.StatusCode, again.StatusCode)
 		require.Equal(t, storedHeader(resp.Header), again.Header)
+		require.Equal(t, storedHeader(resp.Trailer), storedHeader(again.Trailer))
+		require.Equal(t,
+			[]any{resp.Status, resp.Proto, resp.ProtoMajor, resp.ProtoMinor, resp.Uncompressed},
+			[]any{again.Status, again.Proto, again.ProtoMajor, again.ProtoMinor, again.Uncompressed})
 		twice, err := io.ReadAll(again.Body)
 		require.NoError(t, err)
 		require.Equal(t, body, twice)

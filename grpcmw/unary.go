@@ -67,7 +67,7 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 			return i.hedged(ctx, c, k, method, q, p, cc, invoker, *options)
 		}
 	}
-	looks, header := c.MayRetry() || k != nil, i.wantsHeader(&c) || k != nil
+	looks := c.MayRetry() || k != nil
 	answer, err := c.Run(ctx, func(ctx context.Context, n int) {
 		if n > 1 {
 			options.forget()
@@ -102,6 +102,7 @@ func (i *Interceptors) invoke(ctx context.Context, r *route, method string, req,
 			return
 		}
 		w := p.witnessOf(n)
+		header := k != nil || i.wantsHeader(&c)
 		err := invoker(ctx, method, req, reply, cc, w.options(pass, header, w.finish)...)
 		k.saw(w)
 		ev := w.evidence()

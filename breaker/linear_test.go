@@ -87,6 +87,9 @@ type linOut struct {
 
 func linHistory(c Config, clients, steps int) []porcupine.Operation {
 	var stamp, clock atomic.Int64
+	// Small steps keep what the window holds; with large ones probes come back and
+	// leases run out.
+	step := int64([]time.Duration{ms / 20, ms / 2}[rand.IntN(2)])
 	r := compile(c)
 	r.pause = func() {
 		for range rand.IntN(4) {
@@ -100,7 +103,7 @@ func linHistory(c Config, clients, steps int) []porcupine.Operation {
 		wg.Go(func() {
 			var held []*Ticket
 			do := func(in linIn, f func(in linIn) linOut) {
-				in.now = mono.Unpack(clock.Add(rand.Int64N(int64(ms / 20))))
+				in.now = mono.Unpack(clock.Add(rand.Int64N(step)))
 				if rand.IntN(8) == 0 {
 					runtime.Gosched()
 				}
@@ -108,11 +111,12 @@ func linHistory(c Config, clients, steps int) []porcupine.Operation {
 				out := f(in)
 				op := porcupine.Operation{ClientId: client, Input: in, Call: call, Output: out, Return: stamp.Add(1)}
 				histories[client] = append(histories[client], op)
-				if changes := in.op != "look" && in.op != "counts"; changes && in.lease+out.lease > 0 || changes && !out.admitted && in.op != "done" {
+				if in.op != "look" && in.op != "counts" && (in.op != "done" || in.lease > 0) {
 					// That a lease ran out is an event of its own, which an access
 					// finds before it does what it came for, and an operator's command
-					// moves the window on first. One whose reading of the clock is
-					// older may see the state in between.
+					// moves the window on first. Another access may come in between:
+					// one whose reading of the clock is older, or a reset, after which
+					// even a call that found a lease over is admitted as any other.
 					op.ClientId += clients
 					op.Input, op.Output = linIn{op: "expire", now: in.now, gen: in.gen, manual: in.op != "admit" && in.op != "done"}, linOut{}
 					histories[client] = append(histories[client], op)

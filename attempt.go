@@ -17,9 +17,9 @@ import (
 )
 
 // Attempt is for the kit's own adapters: what one admitted attempt holds, a breaker's
-// ticket, a bulkhead's permit, a context. It ends in two steps, each of which happens once whoever
-// comes first: [Attempt.Book] tells the breaker how it ended, [Attempt.Release]
-// gives back permit and context. The zero Attempt holds nothing.
+// ticket, a bulkhead's permit, a context. It ends in two steps, each of which happens
+// once whoever comes first: [Attempt.Book] tells the breaker how it ended,
+// [Attempt.Release] gives back permit and context. The zero Attempt holds nothing.
 type Attempt struct {
 	ticket breaker.Pair
 	permit bulkhead.Pair

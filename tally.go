@@ -3,7 +3,6 @@ package holdfast
 import (
 	"iter"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/holdfast-go/holdfast/call"
 	"github.com/holdfast-go/holdfast/internal/keyed"
@@ -165,21 +164,17 @@ func (t *Tally) countPlain() {
 	}
 }
 
-// count finds the counters of a call that begins. Most policies are of one method,
-// whose name is one string in memory.
+// count finds the counters of a call that begins. Most policies are of one method.
 func (c *Call) count(all *tallies) {
 	first := c.method.tally.Load()
-	if first == nil || unsafe.StringData(first.name) != unsafe.StringData(c.info.Method) || len(first.name) != len(c.info.Method) {
+	if first == nil || first.name != c.info.Method {
 		first = c.lookTally(all, first)
 	}
 	c.tally = first
 }
 
-// lookTally is count for a call of another method than first, or maybe of the same.
+// lookTally is count for a call of another method than first.
 func (c *Call) lookTally(all *tallies, first *Tally) *Tally {
-	if first != nil && first.name == c.info.Method {
-		return first
-	}
 	t := all.For(c.info.Method, c.now)
 	if first == nil {
 		c.method.tally.Store(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/mono"
 )
 
-// Upstream is for the kit's own adapters: one of several places that can answer the same calls.
+// Upstream is for the kit's own adapters: one of several places that can answer the same
+// calls.
 type Upstream struct {
 	// Name is the target, which the breaker is named for.
 	Name string

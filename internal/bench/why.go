@@ -65,9 +65,9 @@ const (
 		"a call inside a call and its context is one object of 448 B, the only one; the rest finds policy and target, looks the request through, " +
 		"gives the answer its verdict and keeps a record of 904 B of it all, in steps of 4 to 26 ns each"
 	perUpload     = perRequest + "; but for the body, of which the reader that net/http knows is two more, of 48 B"
-	perConnection = "a CPU profile has 3.5 us a request in the kit's own functions, four times what they take over the stub, for others' code and data " +
-		"are in the caches by then, and as much again in net/http's writes and the scheduler, which both sides wait for; with a limit of " +
+	perConnection = "what takes the kit one or two microseconds in a row of requests takes it five to ten here, since between two requests others' code " +
+		"and data fill the caches: the row with a request over the stub beside it shows that; the timer of a limit is 2 to 4 us of it. With a limit of " +
 		"the kit's, five of the allocations are those of a context that somebody waits for, with the transport's own as its child, two its timer's, " +
-		"two the body's, two the cleanup that ends a body which nobody reads, and one the request; with the caller's deadline sooner one is the request, which has the mark of a call inside a call, one " +
-		"the body's, and three the watch for the end of the caller's context, should nobody read the body"
+		"two the body's, two the cleanup that ends a body which nobody reads, and one the request; with the caller's deadline sooner one is the request, which " +
+		"has the mark of a call inside a call, one the body's, and three the watch for the end of the caller's context, should nobody read the body"
 )

@@ -196,8 +196,8 @@ func TestJudge(t *testing.T) {
 		{Name: "bare", passes: []float64{10, 20, 10}, Allocs: 1},
 		{Name: "yardstick", passes: []float64{4, 8, 4}}, // twice as slow as where the goal was written, and once as slow again
 		{Name: "kit", passes: []float64{45, 90, 45}, Allocs: 3},
-		{Name: "a", passes: []float64{90, 180, 91}},
-		{Name: "b", passes: []float64{100, 80, 95}},
+		{Name: "a", passes: []float64{90, 180, 91}, Allocs: 5},
+		{Name: "b", passes: []float64{100, 80, 95}, Allocs: 1},
 	})
 	require.Equal(t, 45.0, o.Kit.Median)
 	require.Equal(t, 4.5, o.ToBare, "each pass against its neighbour")
@@ -207,6 +207,10 @@ func TestJudge(t *testing.T) {
 	require.Equal(t, 1.5, o.ToGoal)
 	require.Equal(t, []string{"ns by 50 %", "2 allocations more, 1 at most"}, o.Faults)
 	require.True(t, strings.HasPrefix(o.verdict(), "missed: "))
+
+	var table strings.Builder
+	printTable(&table, []*outcome{o})
+	require.Regexp(t, `\nr +45\.0 +2 +10\.0 +a 91\.0 \(4\) +0\.50 +b 95\.0 \(0\)`, table.String(), "allocations over bare, whoever's")
 }
 
 func TestMedian(t *testing.T) {

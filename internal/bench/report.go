@@ -15,9 +15,9 @@ func printTable(out io.Writer, outcomes []*outcome) {
 		best, toBest, others := "-", "-", []string{}
 		for _, p := range o.Peers {
 			if p.Name == o.BestPeer {
-				best, toBest = p.text(o.Unit), fmt.Sprintf("%.2f", o.ToBestPeer)
+				best, toBest = p.text(o.Unit, o.Bare.allocs()), fmt.Sprintf("%.2f", o.ToBestPeer)
 			} else {
-				others = append(others, p.text(o.Unit))
+				others = append(others, p.text(o.Unit, o.Bare.allocs()))
 			}
 		}
 		bare := "-"
@@ -35,8 +35,8 @@ func printTable(out io.Writer, outcomes []*outcome) {
 		}
 		return o.Why
 	})
-	fmt.Fprintln(out, "\nMedians, in ns per operation or B per object; allocs are the kit's over bare. The goal's nanoseconds are those of the machine\n"+
-		"it was written on; the column here has what they come to on this one, by primitives measured in the same passes.")
+	fmt.Fprintln(out, "\nMedians, in ns per operation or B per object; allocations, the peers' in brackets, are those over bare. The goal's nanoseconds\n"+
+		"are those of the machine it was written on; the column here has what they come to on this one, by primitives measured in the same passes.")
 }
 
 // printLines writes what there is to say of the outcomes, if there is anything: each
@@ -62,11 +62,12 @@ func printLines(out io.Writer, heading string, outcomes []*outcome, of func(*out
 	}
 }
 
-func (f figure) text(unit string) string {
+// text is the figure of a peer, with its allocations over those of the bare call.
+func (f figure) text(unit string, bare float64) string {
 	if unit == "B" {
 		return f.Name + " " + number(f.Median)
 	}
-	return fmt.Sprintf("%s %s (%.0f)", f.Name, number(f.Median), f.Allocs)
+	return fmt.Sprintf("%s %s (%.0f)", f.Name, number(f.Median), f.Allocs-bare)
 }
 
 func (o *outcome) allowed() string {

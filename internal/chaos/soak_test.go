@@ -24,6 +24,19 @@ var (
 	soakSeed = flag.Uint64("seed", 0, "what the soak test draws from; 0 draws one")
 )
 
+// TestMain gives a soak its time and a minute more, where go test's own limit, of ten
+// minutes, would end it first. The go command waits a minute longer than its limit: for
+// more than ten give it a -timeout.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	limit := flag.Lookup("test.timeout").Value
+	least := *soakFor + time.Minute
+	if d := limit.(flag.Getter).Get().(time.Duration); 0 < d && d < least {
+		_ = limit.Set(least.String())
+	}
+	m.Run()
+}
+
 // mustHappen is what a soak of 20 s has seen, or it proves less than it says.
 var mustHappen = []string{
 	"repeats", "hedges", "hedges that won", "moves to another upstream", "waits for a permit",

@@ -11,7 +11,10 @@ import (
 
 // monotonic are the folders that measure time: their own files, not those of
 // the folders below, where a shared store has a clock of its own.
-var monotonic = []string{".", "breaker", "retry", "bulkhead", "timeout", "fallback", "internal/answers", "internal/deadline", "internal/keyed"}
+var monotonic = []string{
+	".", "breaker", "retry", "bulkhead", "timeout", "fallback",
+	"internal/answers", "internal/deadline", "internal/instance", "internal/keyed", "internal/latency",
+}
 
 // WallClock returns a line for each place outside tests where a package that
 // measures time turns one into a number of units since 1970. Such a number
